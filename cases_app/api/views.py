@@ -1,0 +1,54 @@
+"""Reading cases."""
+
+from __future__ import annotations
+
+import uuid
+
+import django_filters
+from drf_spectacular.utils import extend_schema
+from rest_framework import generics
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from cases_app.api.serializers import CaseSerializer
+from cases_app.models import CaseLibrary, CaseStatus, SourceType
+from sessions_app.access.permissions import CanRead
+from sessions_app.errors import UnknownObjectError
+
+
+class CaseFilter(django_filters.FilterSet):
+    """Filters of the case list."""
+
+    status = django_filters.ChoiceFilter(choices=CaseStatus.choices)
+    sourceType = django_filters.ChoiceFilter("source_type", choices=SourceType.choices)
+    faultCategory = django_filters.CharFilter("fault_category_id")
+    errorCode = django_filters.CharFilter("error_code")
+    diagnosisId = django_filters.CharFilter("diagnosis_id")
+
+    class Meta:
+        model = CaseLibrary
+        fields: list[str] = []
+
+
+class CaseListView(generics.ListAPIView[CaseLibrary]):
+    """Cases, newest first."""
+
+    permission_classes = [CanRead]
+    queryset = CaseLibrary.objects.select_related("reviewed_by")
+    serializer_class = CaseSerializer
+    filterset_class = CaseFilter
+
+
+class CaseDetailView(APIView):
+    """One case."""
+
+    permission_classes = [CanRead]
+
+    @extend_schema(responses=CaseSerializer)
+    def get(self, request: Request, case_id: uuid.UUID) -> Response:
+        """Every column."""
+        case = CaseLibrary.objects.select_related("reviewed_by").filter(pk=case_id).first()
+        if case is None:
+            raise UnknownObjectError(f"There is no case {case_id}.")
+        return Response(CaseSerializer(case).data)

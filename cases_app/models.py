@@ -1,0 +1,175 @@
+"""What was learned: the case library and its taxonomy."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import get_language
+from django.utils.translation import gettext_lazy as _
+
+from cases_app import rules
+from sessions_app.audit import Transition
+from sessions_app.fields import ExactCharField, Utf8JSONField
+from sessions_app.models import DiagnosisSession
+
+
+class SourceType(models.TextChoices):
+    """Where a case came from."""
+
+    AUTO = "AUTO", _("From a useful session")
+    MANUAL = "MANUAL", _("Written by hand")
+    CORRECTION = "CORRECTION", _("From a correction")
+
+
+class CaseStatus(models.TextChoices):
+    """DRAFT → ENRICHED ⇄ PUBLISHED; any of them → RETIRED → DRAFT or ENRICHED. Moves: `cases_app.services`."""
+
+    DRAFT = rules.DRAFT, _("Draft")
+    ENRICHED = rules.ENRICHED, _("Enriched")
+    PUBLISHED = rules.PUBLISHED, _("Published")
+    RETIRED = rules.RETIRED, _("Retired")
+
+
+class FaultCategory(models.Model):
+    """One kind of fault. `keywords` point to it in any language."""
+
+    code = ExactCharField(_("code"), max_length=32, primary_key=True)
+    name = models.CharField(_("name"), max_length=100)
+    name_zh = models.CharField(_("name in Chinese"), max_length=100, blank=True)
+    name_ru = models.CharField(_("name in Russian"), max_length=100, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    keywords = Utf8JSONField(_("keywords"), default=list, blank=True)
+
+    class Meta:
+        db_table = "fault_category"
+        verbose_name = _("fault category")
+        verbose_name_plural = _("fault categories")
+        ordering = ["code"]
+
+    def __str__(self) -> str:
+        return f"{self.local_name} ({self.code})"
+
+    @property
+    def local_name(self) -> str:
+        """The name in the reader's language, else in English."""
+        names = {"zh": self.name_zh, "ru": self.name_ru}
+        return names.get((get_language() or "")[:2]) or self.name
+
+
+class CaseLibraryQuerySet(models.QuerySet["CaseLibrary"]):
+    """Questions about cases."""
+
+    def published(self) -> CaseLibraryQuerySet:
+        """What agents may see."""
+        return self.filter(status=CaseStatus.PUBLISHED)
+
+    def to_enrich(self) -> CaseLibraryQuerySet:
+        """The enrichment queue: AUTO cases still GENERAL."""
+        return self.filter(
+            source_type=SourceType.AUTO, fault_category_id=rules.GENERAL, status__in=(rules.DRAFT, rules.ENRICHED)
+        )
+
+    def flagged(self) -> CaseLibraryQuerySet:
+        """Cases whose session's reader changed their mind after a reviewer had worked on them."""
+        return self.exclude(flagged_at=None)
+
+
+class CaseLibrary(models.Model):
+    """One case: a fault, its cause, its remedy. At most one for each session, ever."""
+
+    case_id = models.UUIDField(_("case id"), primary_key=True, default=uuid.uuid4, editable=False)
+    diagnosis = models.OneToOneField(
+        DiagnosisSession,
+        verbose_name=_("session"),
+        to_field="session_id",
+        db_column="diagnosis_id",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="case",
+    )
+    source_type = models.CharField(_("source"), max_length=16, choices=SourceType, default=SourceType.MANUAL)
+    fault_category = models.ForeignKey(
+        FaultCategory,
+        verbose_name=_("fault category"),
+        db_column="fault_category",
+        default=rules.GENERAL,
+        on_delete=models.PROTECT,
+        related_name="cases",
+    )
+    error_code = ExactCharField(_("error code"), max_length=128, blank=True, default="")
+    title = models.CharField(_("title"), max_length=200)
+    root_cause = models.TextField(_("root cause"), blank=True, default="")
+    solution = models.TextField(_("solution"), blank=True, default="")
+    created_by = models.CharField(_("created by"), max_length=150, default="system")
+    status = models.CharField(_("status"), max_length=16, choices=CaseStatus, default=CaseStatus.DRAFT)
+    reviewed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("reviewed by"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="reviewed_cases",
+    )
+    reviewed_at = models.DateTimeField(_("reviewed at"), null=True, blank=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    updated_at = models.DateTimeField(_("updated at"), auto_now=True)
+
+    # The reader took "useful" back: of a case nobody had worked on, it is retired; else it is flagged for its reviewer.
+    retired_by_verdict = models.BooleanField(default=False, editable=False)
+    flagged_at = models.DateTimeField(_("flagged at"), null=True, blank=True, editable=False)
+    # Counts what people and services wrote, so that a form knows when it is out of date.
+    version = models.PositiveIntegerField(default=0, editable=False)
+
+    objects = CaseLibraryQuerySet.as_manager()
+
+    class Meta:
+        db_table = "case_library"
+        verbose_name = _("case")
+        verbose_name_plural = _("cases")
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["status", "created_at"], name="case_status_created"),
+            models.Index(fields=["error_code"], name="case_error_code"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(status__in=CaseStatus.values), name="case_status_known"),
+            models.CheckConstraint(condition=Q(source_type__in=SourceType.values), name="case_source_known"),
+        ]
+        permissions = [
+            ("enrich_caselibrary", _("Can enrich cases")),
+            ("publish_caselibrary", _("Can publish and retire cases")),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def is_flagged(self) -> bool:
+        """Whether a reader changed their mind since a reviewer worked on it."""
+        return self.flagged_at is not None
+
+    def missing_for_publication(self) -> dict[str, str]:
+        """Field → what it lacks."""
+        return rules.missing_for_publication(
+            fault_category=self.fault_category_id,
+            title=self.title,
+            root_cause=self.root_cause,
+            solution=self.solution,
+        )
+
+
+class CaseTransition(Transition):
+    """What was done to a case."""
+
+    case: Any = models.ForeignKey(CaseLibrary, on_delete=models.CASCADE, related_name="transitions")
+
+    class Meta(Transition.Meta):
+        db_table = "case_transition"
+        verbose_name = _("case history")
+        verbose_name_plural = _("case history")

@@ -1,0 +1,47 @@
+"""Decisions about cases: what may follow what, and what a case needs before agents may see it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+GENERAL = "GENERAL"
+"""The category of every case until a reviewer gives it one."""
+
+DRAFT, ENRICHED, PUBLISHED, RETIRED = "DRAFT", "ENRICHED", "PUBLISHED", "RETIRED"
+
+SOURCES: Mapping[str, tuple[str, ...]] = {
+    "enrich": (DRAFT, ENRICHED, PUBLISHED),
+    "publish": (ENRICHED,),
+    "unpublish": (PUBLISHED,),
+    "retire": (DRAFT, ENRICHED, PUBLISHED),
+    "restore": (RETIRED,),
+}
+"""Action → the states it may start from."""
+
+TITLE_CHARS = 100
+
+
+def title_of(query: str) -> str:
+    """The first 100 characters of the question, in one line; the design's rule for an AUTO case."""
+    return " ".join(query[: TITLE_CHARS * 4].split())[:TITLE_CHARS]
+
+
+def missing_for_publication(*, fault_category: str, title: str, root_cause: str, solution: str) -> dict[str, str]:
+    """Field → what it lacks; empty when the case may be published."""
+    found: dict[str, str] = {}
+    if fault_category == GENERAL:
+        found["fault_category"] = "A published case needs a category beyond GENERAL."
+    for name, value in (("title", title), ("root_cause", root_cause), ("solution", solution)):
+        if not value.strip():
+            found[name] = "A published case needs this."
+    return found
+
+
+def state_after_enrichment(state: str) -> str:
+    """A draft that somebody worked on is enriched; a published case stays published."""
+    return ENRICHED if state == DRAFT else state
+
+
+def state_after_restoring(fault_category: str) -> str:
+    """A restored case is enriched when it has a category of its own, else a draft again."""
+    return DRAFT if fault_category == GENERAL else ENRICHED

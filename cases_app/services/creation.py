@@ -1,0 +1,93 @@
+"""Cases that follow a reader's verdict. Callers hold the session's lock, so each of these happens once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from cases_app import rules
+from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, SourceType
+from sessions_app.db import is_duplicate_key
+from sessions_app.models import DiagnosisSession, Verdict
+
+
+def case_of_useful_session(session: DiagnosisSession) -> CaseLibrary | None:
+    """The session's case: made if there is none, given back if a verdict had retired it.
+
+    None while the session has no answer; `follow_answers` makes the case when it comes.
+    """
+    case = CaseLibrary.objects.select_for_update().filter(diagnosis_id=session.session_id).first()
+    if case is None:
+        return _create(session) if session.answer else None
+    if case.retired_by_verdict:
+        _move_by_verdict(case, CaseStatus.DRAFT, retired_by_verdict=False)
+        _fill_from_answer(case, session)
+    elif case.is_flagged:
+        CaseLibrary.objects.filter(pk=case.pk).update(flagged_at=None, version=F("version") + 1)
+        _log(case, "unflag", case.status, "The reader found the answer useful again.")
+    return case
+
+
+def withdraw_case(session: DiagnosisSession) -> None:
+    """The reader took "useful" back: retire a case nobody worked on, flag one that a reviewer did."""
+    case = CaseLibrary.objects.select_for_update().filter(diagnosis_id=session.session_id).first()
+    if case is None or case.status == CaseStatus.RETIRED:
+        return
+    if case.source_type == SourceType.AUTO and case.status == CaseStatus.DRAFT:
+        _move_by_verdict(case, CaseStatus.RETIRED, retired_by_verdict=True)
+    elif not case.is_flagged:
+        CaseLibrary.objects.filter(pk=case.pk).update(flagged_at=timezone.now(), version=F("version") + 1)
+        _log(case, "flag", case.status, "The reader no longer finds the answer useful.")
+
+
+def follow_answers(session_ids: Collection[str]) -> None:
+    """Answers came or changed: make the cases that waited for them, and keep those nobody worked on in step."""
+    useful = DiagnosisSession.objects.answered().filter(session_id__in=session_ids, feedback=Verdict.USEFUL)
+    for session in useful.order_by("session_id"):
+        case = case_of_useful_session(session)
+        if case is not None and case.status == CaseStatus.DRAFT and case.source_type == SourceType.AUTO:
+            _fill_from_answer(case, session)
+
+
+def _create(session: DiagnosisSession) -> CaseLibrary:
+    try:
+        with transaction.atomic():
+            case = CaseLibrary.objects.create(
+                diagnosis_id=session.session_id,
+                source_type=SourceType.AUTO,
+                title=rules.title_of(session.query),
+                root_cause=session.answer or "",
+                solution=session.answer or "",
+            )
+    except IntegrityError as error:  # somebody who does not hold the session's lock was first: theirs is the case
+        if not is_duplicate_key(error):
+            raise
+        return CaseLibrary.objects.get(diagnosis_id=session.session_id)
+    _log(case, "create", "", "A reader found the answer useful.")
+    return case
+
+
+def _fill_from_answer(case: CaseLibrary, session: DiagnosisSession) -> None:
+    answer = session.answer or ""
+    title = rules.title_of(session.query)
+    if (case.title, case.root_cause, case.solution) == (title, answer, answer):
+        return
+    CaseLibrary.objects.filter(pk=case.pk, status=CaseStatus.DRAFT).update(
+        title=title, root_cause=answer, solution=answer, version=F("version") + 1, updated_at=timezone.now()
+    )
+
+
+def _move_by_verdict(case: CaseLibrary, target: CaseStatus, *, retired_by_verdict: bool) -> None:
+    source = case.status
+    CaseLibrary.objects.filter(pk=case.pk, status=source).update(
+        status=target, retired_by_verdict=retired_by_verdict, version=F("version") + 1, updated_at=timezone.now()
+    )
+    case.status, case.retired_by_verdict = target, retired_by_verdict
+    _log(case, "retire" if retired_by_verdict else "restore", source, "The reader changed their mind.")
+
+
+def _log(case: CaseLibrary, action: str, source: str, reason: str) -> None:
+    CaseTransition.objects.create(case=case, action=action, from_state=source, to_state=case.status, reason=reason)

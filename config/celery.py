@@ -1,0 +1,23 @@
+"""Celery application: `celery -A config worker`, `celery -A config beat`."""
+
+import logging.config
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging
+from django.conf import settings
+from django_structlog.celery.steps import DjangoStructLogInitStep
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+app = Celery("config")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+app.steps["worker"].add(DjangoStructLogInitStep)
+
+
+@setup_logging.connect
+def _log_as_django_does(**_: Any) -> None:
+    """Keep Celery from installing its own handlers: `settings.LOGGING` serves every process."""
+    logging.config.dictConfig(settings.LOGGING)

@@ -1,0 +1,355 @@
+"""Settings, read from the environment. Top to bottom: ground, apps, database, broker, web, API, admin, domain, logs.
+
+Every variable may also stand in `DATA_DIR/env` (written by `bin/run`), which never overrides the environment.
+`docs/settings.md` lists them all.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import django_stubs_ext
+import environ
+import structlog
+from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
+from django.core.exceptions import ImproperlyConfigured
+from django.utils.translation import gettext_lazy as _
+
+django_stubs_ext.monkeypatch()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+env: Any = environ.FileAwareEnv()  # NAME_FILE=/run/secrets/name is read where NAME is not set
+
+DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "data")))
+environ.Env.read_env(DATA_DIR / "env", overwrite=False)
+
+# -- ground ----------------------------------------------------------------------------------------------------------
+
+DEBUG = env.bool("DEBUG", default=False)
+SECRET_KEY = env.str("SECRET_KEY", default="")
+if not SECRET_KEY:
+    raise ImproperlyConfigured(
+        "SECRET_KEY is not set. Start with bin/run, which makes one, or set SECRET_KEY (or SECRET_KEY_FILE) to the "
+        'output of: python -c "import secrets; print(secrets.token_urlsafe(50))"'
+    )
+ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+ROOT_URLCONF = "config.urls"
+WSGI_APPLICATION = "config.wsgi.application"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+APPEND_SLASH = True
+
+# -- apps ------------------------------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    # Without admin autodiscovery (config.urls does it): workers never load the admin, which saves them 20 MB each.
+    "django.contrib.admin.apps.SimpleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "django_filters",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "corsheaders",
+    "csp",
+    "axes",
+    "django_structlog",
+    "sessions_app",
+    "cases_app",
+    "feedback_app",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_structlog.middlewares.RequestMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+# -- database --------------------------------------------------------------------------------------------------------
+
+
+def _database() -> dict[str, Any]:
+    """The database of DATABASE_URL, with what both kinds need to keep our invariants."""
+    DATA_DIR.mkdir(parents=True, exist_ok=True)
+    database: dict[str, Any] = env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
+    options: dict[str, Any] = database.setdefault("OPTIONS", {})
+    database["CONN_MAX_AGE"] = env.int("CONN_MAX_AGE", default=60)
+    database["CONN_HEALTH_CHECKS"] = True
+    if database["ENGINE"].endswith("mysql"):
+        options.setdefault("charset", "utf8mb4")
+        options.setdefault("connect_timeout", 5)
+        # At REPEATABLE READ the loser of a race cannot see the winner's row (Django ticket 27683).
+        options["isolation_level"] = "read committed"
+        options["init_command"] = "SET sql_mode='TRADITIONAL', innodb_strict_mode=1, innodb_lock_wait_timeout=10"
+        database.setdefault("TEST", {}).update({"CHARSET": "utf8mb4", "COLLATION": "utf8mb4_unicode_ci"})
+    else:
+        # IMMEDIATE takes the write lock at BEGIN: no "database is locked" half-way through a transaction.
+        options["transaction_mode"] = "IMMEDIATE"
+        options["timeout"] = 20
+        options["init_command"] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
+    return database
+
+
+DATABASES = {"default": _database()}
+
+# -- broker and cache ------------------------------------------------------------------------------------------------
+
+
+def _broker_url() -> str:
+    """CELERY_BROKER_URL; else the socket of the broker that `bin/run` keeps; else Celery's file transport."""
+    if url := env.str("CELERY_BROKER_URL", default=""):
+        return str(url)
+    socket = DATA_DIR / "broker" / "broker.sock"
+    return f"redis+socket://{socket}" if socket.exists() else "filesystem://"
+
+
+CELERY_BROKER_URL = _broker_url()
+_REDIS = CELERY_BROKER_URL.startswith(("redis://", "rediss://", "redis+socket://"))
+
+if _REDIS:
+    # A publish must never hold a web request: the row is the queue, the message only a hint (FAULTS 1.3).
+    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
+        "socket_connect_timeout": 0.5,
+        "socket_timeout": 1,
+        "visibility_timeout": 300,  # above CELERY_TASK_TIME_LIMIT, so that no task runs twice at once
+        "unacked_restore_interval": 5,
+        "unacked_restore_throttle": 1,
+        "retry_on_timeout": False,
+        "max_retries": 0,
+    }
+else:
+    _folder = DATA_DIR / "broker" / "messages"
+    _folder.mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(_folder),
+        "data_folder_out": str(_folder),
+        "store_processed": False,
+        "polling_interval": 0.5,
+    }
+
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = False  # the sweep finds what a dead process left; redelivery would loop
+CELERY_TASK_SOFT_TIME_LIMIT = 20
+CELERY_TASK_TIME_LIMIT = 25
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_WORKER_SEND_TASK_EVENTS = False
+CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
+CELERY_BEAT_SCHEDULE = {
+    # Truth behind the hints: whatever a lost message or a dead worker left unscored. Also the worker's sign of life.
+    "sweep-evaluations": {
+        "task": "sessions_app.tasks.sweep_evaluations",
+        "schedule": 5.0,
+        "options": {"expires": 4.5},
+    },
+}
+
+# Only throttles live here. Several web processes share it when the broker is a Redis; alone, each counts for itself.
+CACHES: dict[str, Any] = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+if CACHE_URL := env.str("CACHE_URL", default=CELERY_BROKER_URL if _REDIS else ""):
+    CACHES["default"] = {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": CACHE_URL.replace("redis+socket://", "unix://"),
+        "KEY_PREFIX": "cache",
+        "OPTIONS": {"socket_connect_timeout": 0.2, "socket_timeout": 0.2},
+    }
+
+# -- web -------------------------------------------------------------------------------------------------------------
+
+# Where TLS ends: set HTTPS=true behind a proxy that sends X-Forwarded-Proto. Off for a first try on localhost.
+HTTPS = env.bool("HTTPS", default=False)
+if HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=31_536_000)
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SESSION_COOKIE_AGE = 60 * 60 * 12
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
+CORS_URLS_REGEX = r"^/api/feedback.*$"
+CORS_ALLOW_HEADERS = ("authorization", "content-type", "accept-language", "x-feedback-token")
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        # unfold's Alpine.js evaluates expressions and carries inline handlers; no other host is ever allowed.
+        "script-src": [SELF, UNSAFE_INLINE, UNSAFE_EVAL],
+        "style-src": [SELF, UNSAFE_INLINE],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF, "data:"],
+        "connect-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+STATIC_URL = "/static/"
+STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(DATA_DIR / "static")))
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+STATICFILES_DIRS = [BASE_DIR / "static"]
+WHITENOISE_USE_FINDERS = True  # static files are served without collectstatic too
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a selection of thousands of rows in the admin is one form
+
+LANGUAGE_CODE = env.str("LANGUAGE_CODE", default="zh-hans")
+LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("ru", _("Russian")), ("en", _("English"))]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+USE_I18N = True
+TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+USE_TZ = True
+
+# -- logins ----------------------------------------------------------------------------------------------------------
+
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+LOGIN_URL = "admin:login"
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+# Addresses are taken from X-Forwarded-For only when this many trusted proxies stand before the product.
+TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=0)
+AXES_IPWARE_PROXY_COUNT = TRUSTED_PROXIES
+AXES_IPWARE_META_PRECEDENCE_ORDER = ["HTTP_X_FORWARDED_FOR", "REMOTE_ADDR"] if TRUSTED_PROXIES else ["REMOTE_ADDR"]
+
+# -- API -------------------------------------------------------------------------------------------------------------
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["sessions_app.access.authentication.ApiKeyAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["sessions_app.access.permissions.DenyAll"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["sessions_app.wire.parsers.StrictJSONParser"],
+    "DEFAULT_FILTER_BACKENDS": ["django_filters.rest_framework.DjangoFilterBackend"],
+    "DEFAULT_PAGINATION_CLASS": "config.api.NewestFirstPagination",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "config.api.handle_exception",
+    "NUM_PROXIES": TRUSTED_PROXIES,
+    "DEFAULT_THROTTLE_RATES": {
+        "feedback_session": env.str("FEEDBACK_RATE_PER_SESSION", default="30/min"),
+        "feedback_address": env.str("FEEDBACK_RATE_PER_ADDRESS", default="300/min"),
+    },
+    "UNAUTHENTICATED_USER": None,
+    "PAGE_SIZE": 50,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Diagnosis records, feedback and cases",
+    "DESCRIPTION": "Record what agents did, take feedback on their answers, look up published cases.",
+    "VERSION": "1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "ENUM_NAME_OVERRIDES": {"VerdictEnum": "sessions_app.models.Verdict.choices"},
+}
+# Bytes after inflating. A single item of a batch is bounded by the limits of its fields (sessions_app.wire.fields).
+MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=32 * 1024 * 1024)
+FEEDBACK_AUTH = env.str("FEEDBACK_AUTH", default="anonymous")  # or "token"
+if FEEDBACK_AUTH not in {"anonymous", "token"}:
+    raise ImproperlyConfigured('FEEDBACK_AUTH must be "anonymous" or "token".')
+FEEDBACK_TOKEN_MAX_AGE_SECONDS = env.int("FEEDBACK_TOKEN_MAX_AGE_SECONDS", default=90 * 24 * 3600)
+
+# -- domain ----------------------------------------------------------------------------------------------------------
+
+RETRIEVAL_TOOLS = env.list("RETRIEVAL_TOOLS", default=["lookup_knowledge"])
+EVALUATION_MAX_ATTEMPTS = env.int("EVALUATION_MAX_ATTEMPTS", default=5)
+TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
+
+# -- logs ------------------------------------------------------------------------------------------------------------
+
+LOG_FORMAT = env.str("LOG_FORMAT", default="json")  # or "console"
+_shared_processors: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_logger_name,
+    structlog.stdlib.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+structlog.configure(
+    processors=[
+        *_shared_processors,
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+        structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+    ],
+    logger_factory=structlog.stdlib.LoggerFactory(),
+    cache_logger_on_first_use=True,
+)
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {
+            "()": structlog.stdlib.ProcessorFormatter,
+            "processors": [
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.dev.ConsoleRenderer(colors=False)
+                if LOG_FORMAT == "console"
+                else structlog.processors.JSONRenderer(ensure_ascii=False),
+            ],
+            "foreign_pre_chain": [*_shared_processors, structlog.processors.format_exc_info],
+        }
+    },
+    "handlers": {"stream": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stream"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "loggers": {
+        "django": {"handlers": [], "level": "INFO", "propagate": True},
+        "django.request": {"level": "ERROR"},  # django_structlog has a line for each request already
+        "kombu.connection": {"level": "ERROR"},
+    },
+}
+
+# -- admin -----------------------------------------------------------------------------------------------------------
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": _("Diagnosis review"),
+    "SITE_HEADER": _("Diagnosis review"),
+    "SITE_SYMBOL": "troubleshoot",
+    "SHOW_LANGUAGES": True,
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+}

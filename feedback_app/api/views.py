@@ -1,0 +1,119 @@
+"""Doors for feedback. Each parses, checks who speaks, calls one service, renders."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.conf import settings
+from django.utils.translation import gettext, override
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from feedback_app.api.serializers import (
+    EventInputSerializer,
+    EventsOutcomeSerializer,
+    VerdictInputSerializer,
+    VerdictOutcomeSerializer,
+)
+from feedback_app.services.submission import EventData, record_event, submit_verdict
+from sessions_app.access.permissions import scope_of
+from sessions_app.access.throttling import AddressThrottle
+from sessions_app.errors import DomainError
+from sessions_app.models import ApiKey, Scope
+from sessions_app.services.tokens import is_feedback_token
+from sessions_app.wire.fields import SANITISED
+from sessions_app.wire.parsers import BeaconJSONParser, StrictJSONParser
+from sessions_app.wire.serializers import flatten_errors, invalid_body
+
+MAX_EVENTS = 500
+
+
+def check_may_speak(request: Request, session_id: str, token: str) -> None:
+    """Anyone who knows the session's id, by default; with FEEDBACK_AUTH=token whoever holds its token.
+
+    A recording agent (`ingest`) may always speak; a key without `feedback` or `ingest` never. Raises PermissionDenied.
+    """
+    if isinstance(request.auth, ApiKey) and not scope_of(request, Scope.FEEDBACK, Scope.INGEST):
+        raise PermissionDenied("This key may not post feedback; its scopes lack feedback.")
+    if settings.FEEDBACK_AUTH == "anonymous" or scope_of(request, Scope.INGEST):
+        return
+    if not is_feedback_token(token or request.headers.get("X-Feedback-Token", ""), session_id):
+        raise PermissionDenied("This needs the session's feedback token, as X-Feedback-Token or `token`.")
+
+
+class FeedbackView(APIView):
+    """Useful or not."""
+
+    permission_classes = [AllowAny]
+    throttle_classes = [AddressThrottle]
+    parser_classes = [StrictJSONParser, BeaconJSONParser]
+
+    @extend_schema(request=VerdictInputSerializer, responses=VerdictOutcomeSerializer)
+    def post(self, request: Request) -> Response:
+        """Record the verdict; the answer carries the id of the case that a useful session became."""
+        body = VerdictInputSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        data = body.validated_data
+        check_may_speak(request, data["session_id"], data.get("token", ""))
+        outcome = submit_verdict(
+            session_id=data["session_id"],
+            verdict=data["verdict"],
+            comment=data.get("comment") or "",
+            is_sanitised=bool(body.context.get(SANITISED)),
+        )
+        answer = {"success": True, "message": _recorded(request), "caseId": outcome.case_id}
+        return Response(VerdictOutcomeSerializer(answer).data)
+
+
+def _recorded(request: Request) -> str:
+    """In the caller's language; in Chinese when it names none (contract 1)."""
+    if request.headers.get("Accept-Language"):
+        return gettext("Feedback recorded")
+    with override("zh-hans"):
+        return gettext("Feedback recorded")
+
+
+class FeedbackEventsView(APIView):
+    """Every other form of feedback."""
+
+    permission_classes = [AllowAny]
+    throttle_classes = [AddressThrottle]
+    parser_classes = [StrictJSONParser, BeaconJSONParser]
+
+    @extend_schema(request=EventInputSerializer(many=True), responses=EventsOutcomeSerializer)
+    def post(self, request: Request) -> Response:
+        """One event or a list of up to 500; says which were accepted, and of the others why not.
+
+        A single event that is refused is also an error of the request: 400, in the one error form.
+        """
+        is_single = isinstance(request.data, dict)
+        items: Any = [request.data] if is_single else request.data
+        if not isinstance(items, list) or not 0 < len(items) <= MAX_EVENTS:
+            raise serializers.ValidationError(f"Expected one event, or a list of 1 to {MAX_EVENTS}.")
+        rejected: list[dict[str, Any]] = []
+        for index, item in enumerate(items):
+            try:
+                self._take(request, item)
+            except serializers.ValidationError as error:
+                rejected.append({"index": index, "errors": flatten_errors(error.detail)})
+            except PermissionDenied as error:
+                rejected.append({"index": index, "errors": {"sessionId": [str(error.detail)]}})
+            except DomainError as error:
+                rejected.append({"index": index, "errors": error.errors or {"sessionId": [error.message]}})
+        answer = {"accepted": len(items) - len(rejected), "rejected": rejected}
+        if is_single and rejected:
+            return Response({**invalid_body(rejected[0]["errors"]), **answer}, status=400)
+        return Response(answer)
+
+    def _take(self, request: Request, item: object) -> None:
+        body = EventInputSerializer(data=item)
+        body.is_valid(raise_exception=True)
+        data: dict[str, Any] = dict(body.validated_data)
+        check_may_speak(request, data["session_id"], data.pop("token", ""))
+        data["is_sanitised"] = bool(body.context.get(SANITISED))
+        record_event(cast("EventData", data))

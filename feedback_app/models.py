@@ -1,0 +1,197 @@
+"""What people thought: feedback events, and the triage of what they rejected."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from cases_app.models import CaseLibrary
+from feedback_app import rules
+from sessions_app.audit import Transition
+from sessions_app.fields import IdField, Utf8JSONField
+from sessions_app.models import DiagnosisSession
+
+
+class EventType(models.TextChoices):
+    """The five kinds of feedback event."""
+
+    THUMBS = "thumbs", _("Thumbs")
+    STAR = "star", _("Stars")
+    CORRECTION = "correction", _("Correction")
+    RE_ASK = "re_ask", _("Asked again")
+    EDIT = "edit", _("Edit")
+
+
+class EventSource(models.TextChoices):
+    """Who gave it."""
+
+    USER = "user", _("User")
+    SYSTEM = "system", _("System")
+    REVIEWER = "reviewer", _("Reviewer")
+
+
+class AgentFeedback(models.Model):
+    """One feedback event. Append-only.
+
+    `value`: thumbs +1/−1; star 0–1; correction and edit: edit distance 0–1; re_ask: similarity 0–1.
+    `payload` by type: star `{stars}`; correction `{original, corrected, userNote?}`; edit `{original, edited}`;
+    re_ask `{question, previousQuestion}`; any of them `{comment?}`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    session = models.ForeignKey(
+        DiagnosisSession,
+        verbose_name=_("session"),
+        to_field="session_id",
+        db_column="session_id",
+        on_delete=models.CASCADE,
+        related_name="feedback_events",
+    )
+    turn_id = IdField(_("turn"))
+    agent_id = IdField(_("agent"), null=True, blank=True)
+    type = models.CharField(_("type"), max_length=16, choices=EventType)
+    value = models.FloatField(_("value"), null=True)
+    payload = Utf8JSONField(_("payload"), default=dict, blank=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    source = models.CharField(_("source"), max_length=16, choices=EventSource, default=EventSource.USER)
+    client_event_id = IdField(_("client event"), null=True, blank=True, unique=True)
+    consent = models.BooleanField(_("consent"), default=True)
+
+    class Meta:
+        db_table = "agent_feedback"
+        verbose_name = _("feedback event")
+        verbose_name_plural = _("feedback events")
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["agent_id", "created_at"], name="feedback_agent_created"),
+            models.Index(fields=["type"], name="feedback_type"),
+        ]
+        constraints = [
+            models.CheckConstraint(condition=Q(type__in=EventType.values), name="feedback_type_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.value}"
+
+    @property
+    def comment(self) -> str:
+        """The person's own words, if any."""
+        payload: Any = self.payload
+        return str(payload.get("comment") or payload.get("userNote") or "")
+
+
+class TriageState(models.TextChoices):
+    """OPEN ⇄ IN_REVIEW → RESOLVED | DISMISSED → OPEN. Moves: `feedback_app.services.triage`."""
+
+    OPEN = rules.OPEN, _("Open")
+    IN_REVIEW = rules.IN_REVIEW, _("In review")
+    RESOLVED = rules.RESOLVED, _("Resolved")
+    DISMISSED = rules.DISMISSED, _("Dismissed")
+
+
+class FailureMode(models.TextChoices):
+    """What went wrong with a rejected answer."""
+
+    WRONG_ROOT_CAUSE = "WRONG_ROOT_CAUSE", _("Wrong root cause")
+    HALLUCINATION = "HALLUCINATION", _("Hallucination")
+    MISSING_KNOWLEDGE = "MISSING_KNOWLEDGE", _("Missing knowledge")
+    RETRIEVAL_MISS = "RETRIEVAL_MISS", _("Retrieval miss")
+    TOOL_FAILURE = "TOOL_FAILURE", _("Tool failure")
+    TRUNCATED_EVIDENCE = "TRUNCATED_EVIDENCE", _("Truncated evidence")
+    INCOMPLETE = "INCOMPLETE", _("Incomplete")
+    UNCLEAR_ANSWER = "UNCLEAR_ANSWER", _("Unclear answer")
+    OUT_OF_SCOPE = "OUT_OF_SCOPE", _("Out of scope")
+    USER_ERROR = "USER_ERROR", _("User error")
+
+
+class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
+    """Questions about triages."""
+
+    def waiting(self) -> BadCaseReviewQuerySet:
+        """Not decided yet."""
+        return self.filter(state__in=(TriageState.OPEN, TriageState.IN_REVIEW))
+
+    def overdue(self) -> BadCaseReviewQuerySet:
+        """Waiting past their due date."""
+        return self.waiting().filter(due_at__lt=timezone.now())
+
+
+class BadCaseReview(models.Model):
+    """The triage of one bad case (`feedback = 'not_useful'`). One for each session."""
+
+    id = models.BigAutoField(primary_key=True)
+    session = models.OneToOneField(
+        DiagnosisSession,
+        verbose_name=_("session"),
+        to_field="session_id",
+        db_column="session_id",
+        on_delete=models.CASCADE,
+        related_name="triage",
+    )
+    state = models.CharField(_("state"), max_length=16, choices=TriageState, default=TriageState.OPEN)
+    failure_mode = models.CharField(_("failure mode"), max_length=32, choices=FailureMode, blank=True, default="")
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("assignee"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="triages",
+    )
+    claimed_at = models.DateTimeField(_("claimed at"), null=True)
+    resolved_at = models.DateTimeField(_("closed at"), null=True)
+    due_at = models.DateTimeField(_("due at"), null=True)
+    notes = models.TextField(_("notes"), blank=True, default="")
+    corrected_answer = models.TextField(_("corrected answer"), blank=True, default="")
+    case = models.ForeignKey(
+        CaseLibrary,
+        verbose_name=_("case"),
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="triages",
+    )
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    updated_at = models.DateTimeField(_("updated at"), auto_now=True)
+
+    objects = BadCaseReviewQuerySet.as_manager()
+
+    class Meta:
+        db_table = "bad_case_review"
+        verbose_name = _("bad case")
+        verbose_name_plural = _("bad cases")
+        ordering = ["due_at", "id"]
+        indexes = [models.Index(fields=["state", "due_at"], name="triage_state_due")]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=TriageState.values), name="triage_state_known"),
+        ]
+        permissions = [
+            ("triage_badcasereview", _("Can triage bad cases")),
+            ("assign_badcasereview", _("Can release what others claimed, and reopen")),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.session_id)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Waiting past the due date."""
+        waiting = self.state in (TriageState.OPEN, TriageState.IN_REVIEW)
+        return waiting and self.due_at is not None and self.due_at < timezone.now()
+
+
+class BadCaseTransition(Transition):
+    """What was done to a triage."""
+
+    review: Any = models.ForeignKey(BadCaseReview, on_delete=models.CASCADE, related_name="transitions")
+
+    class Meta(Transition.Meta):
+        db_table = "bad_case_transition"
+        verbose_name = _("triage history")
+        verbose_name_plural = _("triage history")

@@ -1,0 +1,131 @@
+"""What each kind of feedback event must carry, and the number it becomes. Pure.
+
+Sources: for kinds and values the design document "Сбор и хранение обратной связи", for the wire names contract 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rapidfuzz.distance import Indel
+
+EVENT_TYPES = ("thumbs", "star", "correction", "re_ask", "edit")
+
+MAX_EVENT_TEXT_CHARS = 20_000
+"""Longest text of an event: two of them compare in about 25 ms."""
+
+MIN_STARS, MAX_STARS = 1, 5
+
+OPEN, IN_REVIEW, RESOLVED, DISMISSED = "OPEN", "IN_REVIEW", "RESOLVED", "DISMISSED"
+
+TRIAGE_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "claim": (OPEN,),
+    "release": (IN_REVIEW,),
+    "resolve": (IN_REVIEW,),
+    "dismiss": (IN_REVIEW,),
+    "reopen": (RESOLVED, DISMISSED),
+}
+"""Action → the states it may start from."""
+
+
+class EventError(ValueError):
+    """An event does not carry what its kind must. `field` is the wire name."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class Reading(NamedTuple):
+    """An event as it is stored."""
+
+    value: float
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of event: which payload keys it knows, and how it is read."""
+
+    read: Callable[[Any, dict[str, Any]], Reading]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ("comment",)
+
+
+def read_event(kind: str, value: Any, payload: Mapping[str, Any]) -> Reading:
+    """The number and payload of one event. Raises EventError naming what is wrong."""
+    known = KINDS[kind]
+    unknown = set(payload) - {*known.required, *known.optional}
+    if unknown:
+        raise EventError(f"payload.{min(unknown)}", "Unknown field.")
+    texts = {name: _text(payload, name, required=name in known.required) for name in (*known.required, *known.optional)}
+    return known.read(value, {name: text for name, text in texts.items() if text is not None})
+
+
+def edit_distance(original: str, edited: str) -> float:
+    """0 (unchanged) to 1 (nothing left): 1 − 2·LCS / (len + len), as `difflib`'s ratio, in bounded time."""
+    return round(float(Indel.normalized_distance(original, edited)), 4)
+
+
+def similarity(one: str, other: str) -> float:
+    """Jaccard over words; over character bigrams where a text has no spaces to tell words by."""
+    a, b = _features(one), _features(other)
+    return len(a & b) / len(a | b) if a and b else 0.0
+
+
+def _features(text: str) -> set[str]:
+    words = text.lower().split()
+    if len(words) > 1 or not text.strip():
+        return set(words)
+    word = words[0]
+    return {word[i : i + 2] for i in range(len(word) - 1)} or {word}
+
+
+def _text(payload: Mapping[str, Any], name: str, *, required: bool) -> str | None:
+    text = payload.get(name)
+    if text is None:
+        if required:
+            raise EventError(f"payload.{name}", "This field is required.")
+        return None
+    if not isinstance(text, str):
+        raise EventError(f"payload.{name}", "Expected a string.")
+    if len(text) > MAX_EVENT_TEXT_CHARS:
+        raise EventError(f"payload.{name}", f"Longer than {MAX_EVENT_TEXT_CHARS} characters.")
+    return text
+
+
+def _thumbs(value: Any, payload: dict[str, Any]) -> Reading:
+    if value not in ("up", "down"):
+        raise EventError("value", 'A thumbs event has the value "up" or "down".')
+    return Reading(1.0 if value == "up" else -1.0, payload)
+
+
+def _star(value: Any, payload: dict[str, Any]) -> Reading:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise EventError("value", "A star event has a whole value from 1 to 5.")
+    if not MIN_STARS <= value <= MAX_STARS:
+        raise EventError("value", "A star event has a whole value from 1 to 5.")
+    return Reading((value - 1) / 4.0, {**payload, "stars": int(value)})
+
+
+def _correction(value: Any, payload: dict[str, Any]) -> Reading:
+    return Reading(edit_distance(payload["original"], payload["corrected"]), payload)
+
+
+def _edit(value: Any, payload: dict[str, Any]) -> Reading:
+    return Reading(edit_distance(payload["original"], payload["edited"]), payload)
+
+
+def _re_ask(value: Any, payload: dict[str, Any]) -> Reading:
+    return Reading(round(similarity(payload["question"], payload["previousQuestion"]), 4), payload)
+
+
+KINDS: Mapping[str, Kind] = {
+    "thumbs": Kind(_thumbs),
+    "star": Kind(_star),
+    "correction": Kind(_correction, required=("original", "corrected"), optional=("userNote", "comment")),
+    "re_ask": Kind(_re_ask, required=("question", "previousQuestion")),
+    "edit": Kind(_edit, required=("original", "edited")),
+}

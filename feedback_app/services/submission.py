@@ -1,0 +1,135 @@
+"""Taking feedback (contract 1). One rule for a verdict, whichever door it comes through.
+
+Locks in one order: session, case, triage. The session's lock makes eight identical clicks one after another.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NotRequired, TypedDict
+
+from django.db import IntegrityError
+from django.utils import timezone
+
+from cases_app.services import creation
+from feedback_app import rules
+from feedback_app.models import AgentFeedback, EventSource, EventType
+from feedback_app.services import triage
+from sessions_app.db import in_transaction, is_duplicate_key
+from sessions_app.errors import InvalidInputError, UnknownObjectError
+from sessions_app.models import DiagnosisSession, Verdict
+
+THUMBS = {Verdict.USEFUL: "up", Verdict.NOT_USEFUL: "down"}
+VERDICTS = {1.0: Verdict.USEFUL, -1.0: Verdict.NOT_USEFUL}
+
+
+class EventData(TypedDict):
+    """One feedback event as its door read it."""
+
+    session_id: str
+    type: str
+    value: NotRequired[Any]
+    payload: NotRequired[dict[str, Any]]
+    turn_id: NotRequired[str | None]
+    agent_id: NotRequired[str | None]
+    client_event_id: NotRequired[str | None]
+    consent: NotRequired[bool]
+    created_at: NotRequired[datetime | None]
+    source: NotRequired[str]
+    is_sanitised: NotRequired[bool]  # some text had characters that no database holds; the payload says so
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a feedback led to."""
+
+    event_id: uuid.UUID
+    case_id: uuid.UUID | None
+    is_repeat: bool = False  # the same clientEventId was here before; nothing was written
+
+
+def submit_verdict(*, session_id: str, verdict: str, comment: str = "", is_sanitised: bool = False) -> Outcome:
+    """Say useful or not_useful of a session, which is a thumbs event with its consequences.
+
+    useful: makes the case if the answer exists, or gives back the one that is there. not_useful: opens a triage, and
+    retires or flags the case. The session's status is never touched. Raises UnknownObjectError.
+    """
+    return record_event(
+        {
+            "session_id": session_id,
+            "type": EventType.THUMBS,
+            "value": THUMBS[Verdict(verdict)],
+            "payload": {"comment": comment} if comment else {},
+            "is_sanitised": is_sanitised,
+        }
+    )
+
+
+def record_event(data: EventData) -> Outcome:
+    """Store one event; a thumbs event also sets the session's verdict.
+
+    A clientEventId that was here before makes it a repeat, without effect. Raises InvalidInputError naming the field
+    (also for a clientEventId that belongs to another event), UnknownObjectError.
+    """
+    try:
+        reading = rules.read_event(data["type"], data.get("value"), data.get("payload") or {})
+    except rules.EventError as error:
+        raise InvalidInputError(str(error), errors={error.field: [str(error)]}) from error
+    try:
+        return _store(data, reading)
+    except IntegrityError as error:  # inside an outer transaction, where `in_transaction` cannot run it again
+        if not is_duplicate_key(error):
+            raise
+        return _store(data, reading)
+
+
+@in_transaction
+def _store(data: EventData, reading: rules.Reading) -> Outcome:
+    session = DiagnosisSession.objects.select_for_update().filter(session_id=data["session_id"]).first()
+    if session is None:
+        raise UnknownObjectError(f"There is no session {data['session_id']}.")
+    if repeat := _repeat_of(data):
+        return repeat
+    event = AgentFeedback.objects.create(
+        session=session,
+        turn_id=data.get("turn_id") or session.session_id,
+        agent_id=data.get("agent_id") or session.agent_id,
+        type=data["type"],
+        value=reading.value,
+        payload={**reading.payload, "sanitised": True} if data.get("is_sanitised") else reading.payload,
+        created_at=data.get("created_at") or timezone.now(),
+        source=data.get("source", EventSource.USER),
+        client_event_id=data.get("client_event_id"),
+        consent=data.get("consent", True),
+    )
+    case_id = _apply_verdict(session, VERDICTS[reading.value]) if data["type"] == EventType.THUMBS else None
+    return Outcome(event.id, case_id)
+
+
+def _repeat_of(data: EventData) -> Outcome | None:
+    client_event_id = data.get("client_event_id")
+    if client_event_id is None:
+        return None
+    known = AgentFeedback.objects.filter(client_event_id=client_event_id).first()
+    if known is None:
+        return None
+    if (known.session_id, known.type) != (data["session_id"], data["type"]):
+        message = "This clientEventId belongs to another event."
+        raise InvalidInputError(message, errors={"clientEventId": [message]})
+    return Outcome(known.id, None, is_repeat=True)
+
+
+def _apply_verdict(session: DiagnosisSession, verdict: Verdict) -> uuid.UUID | None:
+    """The one rule. The caller holds the session's lock."""
+    if session.feedback != verdict:
+        session.feedback = verdict
+        session.save(update_fields=["feedback", "updated_at"])
+    if verdict == Verdict.USEFUL:
+        triage.close_by_verdict(session)
+        case = creation.case_of_useful_session(session)
+        return case.case_id if case else None
+    creation.withdraw_case(session)
+    triage.open_triage(session)
+    return None

@@ -1,0 +1,197 @@
+"""A reviewer's handling of one bad case. Each move is one conditional UPDATE: its row count decides who was first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from feedback_app import rules
+from feedback_app.models import BadCaseReview, BadCaseTransition, FailureMode, TriageState
+from sessions_app.db import in_transaction
+from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
+from sessions_app.models import DiagnosisSession
+
+
+class TakenError(ConflictError):
+    """Another reviewer holds this bad case. `holder` is their user name."""
+
+    code = "taken"
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(_("%(holder)s has taken this bad case.") % {"holder": holder})
+        self.holder = holder
+
+
+def open_triage(session: DiagnosisSession) -> BadCaseReview:
+    """The session's triage; opened if there is none, or if only a change of mind had closed it.
+
+    The caller holds the session's lock.
+    """
+    review = BadCaseReview.objects.filter(session_id=session.session_id).first()
+    if review is None:
+        due_at = timezone.now() + timedelta(hours=settings.TRIAGE_DUE_HOURS)
+        review = BadCaseReview.objects.create(session=session, due_at=due_at)
+        _log(review, "open", "", None, "The reader found the answer not useful.")
+    elif review.state == TriageState.DISMISSED and review.assignee_id is None:
+        _move(review, "reopen", TriageState.OPEN, None, "The reader changed their mind again.", resolved_at=None)
+    return review
+
+
+def close_by_verdict(session: DiagnosisSession) -> None:
+    """The reader now finds the answer useful: a triage nobody took is dismissed; one in review is its reviewer's."""
+    review = BadCaseReview.objects.filter(session_id=session.session_id, state=TriageState.OPEN).first()
+    if review is not None:
+        BadCaseReview.objects.filter(pk=review.pk, state=TriageState.OPEN).update(
+            state=TriageState.DISMISSED, resolved_at=timezone.now(), assignee=None, updated_at=timezone.now()
+        )
+        review.state = TriageState.DISMISSED
+        _log(review, "dismiss", TriageState.OPEN, None, "The reader changed their mind.")
+
+
+@in_transaction
+def claim(*, review_id: int, reviewer: AbstractBaseUser) -> BadCaseReview:
+    """Take a bad case. Taking one's own again changes nothing. Raises TakenError, ConflictError when it is closed."""
+    review = _get(review_id)
+    if review.state == TriageState.IN_REVIEW and review.assignee_id == reviewer.pk:
+        return review
+    # A claim whose reviewer was deleted is free again.
+    is_orphan = review.state == TriageState.IN_REVIEW and review.assignee_id is None
+    source = TriageState.IN_REVIEW if is_orphan else TriageState.OPEN
+    taken = BadCaseReview.objects.filter(
+        pk=review_id, state=source, **({"assignee": None} if is_orphan else {})
+    ).update(
+        state=TriageState.IN_REVIEW,
+        assignee_id=reviewer.pk,
+        claimed_at=timezone.now(),
+        updated_at=timezone.now(),
+    )
+    if not taken:
+        raise _refusal(_get(review_id))
+    review = _get(review_id)
+    _log(review, "claim", source, reviewer, "")
+    return review
+
+
+@in_transaction
+def release(*, review_id: int, reviewer: AbstractBaseUser, is_lead: bool = False, reason: str = "") -> BadCaseReview:
+    """Give a bad case back to the queue: one's own, or as a Lead anyone's. Raises ConflictError."""
+    review = _held(review_id, reviewer, is_lead=is_lead)
+    _move(review, "release", TriageState.OPEN, reviewer, reason, assignee_id=None, claimed_at=None)
+    return review
+
+
+@in_transaction
+def save_notes(*, review_id: int, reviewer: AbstractBaseUser, notes: str, corrected_answer: str) -> BadCaseReview:
+    """Keep what the holder has written so far. Raises ConflictError."""
+    review = _held(review_id, reviewer)
+    now = timezone.now()
+    BadCaseReview.objects.filter(pk=review_id, state=TriageState.IN_REVIEW, assignee_id=reviewer.pk).update(
+        notes=notes, corrected_answer=corrected_answer, updated_at=now
+    )
+    review.notes, review.corrected_answer = notes, corrected_answer
+    return review
+
+
+@in_transaction
+def resolve(
+    *, review_id: int, reviewer: AbstractBaseUser, failure_mode: str, notes: str = "", corrected_answer: str = ""
+) -> BadCaseReview:
+    """Close a bad case with what went wrong. Raises InvalidInputError without a failure mode, ConflictError."""
+    if failure_mode not in FailureMode.values:
+        message = _("Choose what went wrong.")
+        raise InvalidInputError(message, errors={"failure_mode": [message]})
+    return _close(review_id, "resolve", TriageState.RESOLVED, reviewer, notes, corrected_answer, failure_mode)
+
+
+@in_transaction
+def dismiss(*, review_id: int, reviewer: AbstractBaseUser, notes: str) -> BadCaseReview:
+    """Close a bad case in which nothing was wrong, saying why: InvalidInputError without notes. Raises ConflictError."""
+    if not notes.strip():
+        message = _("Say why nothing is to be done.")
+        raise InvalidInputError(message, errors={"notes": [message]})
+    return _close(review_id, "dismiss", TriageState.DISMISSED, reviewer, notes, "", "")
+
+
+@in_transaction
+def reopen(*, review_id: int, reviewer: AbstractBaseUser, reason: str = "") -> BadCaseReview:
+    """Put a closed bad case back into the queue. Raises ConflictError."""
+    review = _get(review_id)
+    _move(review, "reopen", TriageState.OPEN, reviewer, reason, assignee_id=None, claimed_at=None, resolved_at=None)
+    return review
+
+
+def _close(
+    review_id: int,
+    action: str,
+    target: TriageState,
+    reviewer: AbstractBaseUser,
+    notes: str,
+    corrected_answer: str,
+    failure_mode: str,
+) -> BadCaseReview:
+    review = _held(review_id, reviewer)
+    _move(
+        review,
+        action,
+        target,
+        reviewer,
+        notes,
+        resolved_at=timezone.now(),
+        notes=notes,
+        corrected_answer=corrected_answer,
+        failure_mode=failure_mode,
+    )
+    return review
+
+
+def _get(review_id: int) -> BadCaseReview:
+    review = BadCaseReview.objects.select_related("assignee").filter(pk=review_id).first()
+    if review is None:
+        raise UnknownObjectError(f"There is no bad case {review_id}.")
+    return review
+
+
+def _held(review_id: int, reviewer: AbstractBaseUser, *, is_lead: bool = False) -> BadCaseReview:
+    review = _get(review_id)
+    if review.state != TriageState.IN_REVIEW or (review.assignee_id != reviewer.pk and not is_lead):
+        raise _refusal(review)
+    return review
+
+
+def _refusal(review: BadCaseReview) -> ConflictError:
+    if review.state == TriageState.IN_REVIEW and review.assignee is not None:
+        return TakenError(review.assignee.get_username())
+    state = TriageState(review.state).label
+    return ConflictError(_("This bad case is %(state)s; take it first.") % {"state": state})
+
+
+def _move(
+    review: BadCaseReview, action: str, target: TriageState, actor: AbstractBaseUser | None, reason: str, **columns: Any
+) -> None:
+    """The conditional UPDATE: from the state and the holder that the caller saw."""
+    source = review.state
+    moved = (
+        BadCaseReview.objects.filter(pk=review.pk, state=source, assignee_id=review.assignee_id)
+        .filter(state__in=rules.TRIAGE_SOURCES[action])
+        .update(state=target, updated_at=timezone.now(), **columns)
+    )
+    if not moved:
+        raise _refusal(_get(review.pk))
+    review.refresh_from_db()
+    _log(review, action, source, actor, reason)
+
+
+def _log(review: BadCaseReview, action: str, source: str, actor: AbstractBaseUser | None, reason: str) -> None:
+    BadCaseTransition.objects.create(
+        review=review,
+        action=action,
+        from_state=source,
+        to_state=review.state,
+        actor_id=actor.pk if actor else None,
+        reason=reason,
+    )

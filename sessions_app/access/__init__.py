@@ -1,0 +1,1 @@
+"""Who may do what over the API: keys, scopes, rates."""

@@ -1,0 +1,142 @@
+"""Evidence rules (DESIGN contract 2): how sufficiently evidence was gathered, 0-100. Pure: no queries, no clock.
+
+One table, read top to bottom. A rule with `is_final` ends the reading with score 0; all others add their delta.
+The sum is clamped to 0-100. Source: the design document "证据评分与用户反馈架构", section two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import NotRequired, TypedDict
+
+MIN_SCORE, MAX_SCORE = 0, 100
+
+RULE_KEYS = ("evidence_score", "source", "factors", "llm_opinion")
+"""Keys of `self_evaluation` that are ours. An agent's own values under these names are not taken over."""
+
+
+class Factor(TypedDict):
+    """One rule that applied."""
+
+    name: str
+    delta: int
+    description: str  # in the words of the design, Chinese
+
+
+class RuleVerdict(TypedDict):
+    """What the rules write into `self_evaluation`."""
+
+    evidence_score: int
+    source: str
+    factors: list[Factor]
+    llm_opinion: NotRequired[object]  # reserved: a separate voice that never changes the score
+
+
+@dataclass(frozen=True, slots=True)
+class InvocationFacts:
+    """What one `tool_invocation` row says about evidence."""
+
+    tool_name: str
+    success: bool
+    retrieval_layer: str | None = None  # "L0", "L1", "L0+L1"
+    l0_match_count: int | None = None
+    l1_match_count: int | None = None
+
+    def is_retrieval(self, retrieval_tools: Collection[str]) -> bool:
+        """A retrieval has a layer, a match count, or the name of a retrieval tool."""
+        return (
+            bool(self.retrieval_layer)
+            or self.l0_match_count is not None
+            or self.l1_match_count is not None
+            or self.tool_name in retrieval_tools
+        )
+
+    def hits(self, layer: str) -> bool:
+        """Whether `layer` ("L0" or "L1") was hit: by its count, or, where none was given, by the layer's name."""
+        count = self.l0_match_count if layer == "L0" else self.l1_match_count
+        if count is None:
+            return layer in (self.retrieval_layer or "").split("+")
+        return count > 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """All that the rules may know of a session."""
+
+    is_failed: bool
+    total: int
+    succeeded: int
+    retrievals: int
+    l0_hits: int
+    l1_hits: int
+
+    @classmethod
+    def of(cls, status: str, invocations: Iterable[InvocationFacts], retrieval_tools: Collection[str]) -> SessionFacts:
+        """Add up the rows; their order does not matter."""
+        rows = list(invocations)
+        return cls(
+            is_failed=status == "FAILED",
+            total=len(rows),
+            succeeded=sum(row.success for row in rows),
+            retrievals=sum(row.is_retrieval(retrieval_tools) for row in rows),
+            l0_hits=sum(row.hits("L0") for row in rows),
+            l1_hits=sum(row.hits("L1") for row in rows),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the table."""
+
+    name: str
+    delta: int
+    applies: Callable[[SessionFacts], bool]
+    describe: Callable[[SessionFacts], str]
+    is_final: bool = False
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("no_tool_call", 0, lambda f: f.total == 0, lambda _: "无任何工具调用", is_final=True),
+    Rule("execution_failed", 0, lambda f: f.is_failed, lambda _: "执行失败", is_final=True),
+    Rule("has_successful_tool_call", 30, lambda f: f.succeeded > 0, lambda f: f"有成功的工具调用({f.succeeded}次)"),
+    Rule("l0_exact_match", 35, lambda f: f.l0_hits > 0, lambda _: "L0 精确匹配命中"),
+    Rule("l1_semantic_match", 20, lambda f: f.l0_hits == 0 and f.l1_hits > 0, lambda _: "L1 语义匹配命中"),
+    Rule(
+        "retrieval_no_hit",
+        -10,
+        lambda f: f.retrievals > 0 and f.l0_hits == 0 and f.l1_hits == 0,
+        lambda f: f"有检索调用但无任何命中({f.retrievals}次)",
+    ),
+    Rule("all_tool_calls_failed", -20, lambda f: f.succeeded == 0, lambda f: f"全部工具调用失败({f.total}次)"),
+)
+
+
+def judge(facts: SessionFacts) -> RuleVerdict:
+    """Apply the table. The factors add up to the score before the clamp."""
+    factors: list[Factor] = []
+    for rule in RULES:
+        if rule.applies(facts):
+            factors.append({"name": rule.name, "delta": rule.delta, "description": rule.describe(facts)})
+            if rule.is_final:
+                break
+    total = sum(factor["delta"] for factor in factors)
+    return {"evidence_score": max(MIN_SCORE, min(MAX_SCORE, total)), "source": "rule", "factors": factors}
+
+
+def merge_verdict(said: dict[str, object] | None, verdict: RuleVerdict) -> dict[str, object]:
+    """The rules' verdict over what the agent said of itself, which stays; a model's opinion stays too."""
+    return {**(said or {}), **verdict}
+
+
+def merge_self_evaluation(stored: dict[str, object] | None, sent: dict[str, object]) -> dict[str, object]:
+    """What the agent says now over what it said before; the rules' own keys are out of its reach."""
+    return {**(stored or {}), **{key: value for key, value in sent.items() if key not in RULE_KEYS}}
+
+
+def stated_confidence(self_evaluation: dict[str, object] | None) -> float | None:
+    """The agent's confidence in percent, when it gave a number from 0 to 100."""
+    value = (self_evaluation or {}).get("confidence")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:  # noqa: PLR2004
+        return None
+    return float(value)

@@ -1,0 +1,591 @@
+"""The one writer of sessions, steps and tool invocations. REST, batch, commands and OTLP all call `record_sessions`.
+
+The rows that result do not depend on the order or the number of times the same facts arrive:
+
+1. Every session of the call is locked, in the order of `session_id`, or inserted. Whoever writes a session or scores
+   it holds this lock, so the rest needs no other.
+2. What arrived is merged into what stands there. A value never becomes emptier: `None`, `""`, `{}` and `[]` mean
+   "not said". A status never goes back. A step that is only spoken of gets its row now and its content later.
+3. New rows are inserted, changed ones upserted, each table in one statement a chunk.
+4. Totals the caller did not send follow the rows. A finished session whose evidence changed owes a score.
+
+A race for a new session's key, and a deadlock, run the whole transaction again (`sessions_app.db`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
+
+from django.db import DatabaseError, connection, models
+from django.db.models import Count, Sum
+from django.utils import timezone
+
+from sessions_app import rules, signals
+from sessions_app.db import in_transaction, is_transient
+from sessions_app.errors import UnknownObjectError
+from sessions_app.fields import dumps
+from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
+
+BATCH_SESSIONS = 50
+"""Most sessions in one transaction: enough to spread its cost, few enough that locks are short."""
+STATEMENT_CHARS = 1_000_000
+"""About how many characters one INSERT carries; MariaDB's packet is 16 MiB and escaping may take 7 bytes for each."""
+
+TOTALS = ("total_duration_ms", "total_token_count", "step_count", "tool_call_count")
+_STATUS_RANK = {Status.PENDING: 0, Status.RUNNING: 1, Status.SUCCESS: 2, Status.FAILED: 2}
+_EVIDENCE = {"tool_name", "success", "retrieval_layer", "l0_match_count", "l1_match_count"}
+_CLOCK_SKEW = timedelta(minutes=5)
+
+
+class StepKey(NamedTuple):
+    """A step's place in its session."""
+
+    agent_name: str
+    step_index: int
+
+
+class InvocationData(TypedDict):
+    """What one tool invocation says. Fields as the columns of `tool_invocation`, but for the first few."""
+
+    tool_name: str
+    invocation_id: NotRequired[str | None]  # else its place in its step, else a new one each time
+    step: NotRequired[StepKey | None]  # the step that asked, where it is not nested in one
+    output: NotRequired[str | None]  # whole: kept are its length and the first 500 characters
+    input_params: NotRequired[Any]
+    output_preview: NotRequired[str | None]
+    output_length: NotRequired[int | None]
+    retrieval_layer: NotRequired[str | None]
+    l0_match_count: NotRequired[int | None]
+    l1_match_count: NotRequired[int | None]
+    is_truncated: NotRequired[bool | None]
+    retrieval_details: NotRequired[Any]
+    duration_ms: NotRequired[int | None]
+    success: NotRequired[bool | None]
+    error_message: NotRequired[str | None]
+    started_at: NotRequired[datetime | None]
+
+
+class StepData(TypedDict):
+    """What one step says. Fields as the columns of `agent_step`, but for the first few."""
+
+    agent_name: str
+    step_index: int
+    parent_step: NotRequired[StepKey | None]
+    tool_invocations: NotRequired[list[InvocationData]]
+    model_input: NotRequired[Any]
+    model_output: NotRequired[Any]
+    thought: NotRequired[str | None]
+    has_tool_call: NotRequired[bool | None]
+    duration_ms: NotRequired[int | None]
+    token_count: NotRequired[int | None]
+    input_tokens: NotRequired[int | None]
+    output_tokens: NotRequired[int | None]
+    model_name: NotRequired[str | None]
+    span_id: NotRequired[str | None]
+    started_at: NotRequired[datetime | None]
+
+
+class SessionData(TypedDict):
+    """What one call says of one session. Fields as the columns of `diagnosis_session`, but for the first few."""
+
+    session_id: str
+    self_evaluation: NotRequired[dict[str, Any] | None]  # the agent's own; the rules' keys are left out
+    steps: NotRequired[list[StepData]]
+    tool_invocations: NotRequired[list[InvocationData]]
+    is_live: NotRequired[bool]  # our clock may stand in for a missing start or end
+    is_sanitised: NotRequired[bool]
+    query: NotRequired[str | None]
+    status: NotRequired[str | None]
+    agent_flow: NotRequired[str | None]
+    answer: NotRequired[str | None]
+    agent_id: NotRequired[str | None]
+    conversation_id: NotRequired[str | None]
+    user_ref: NotRequired[str | None]
+    consent: NotRequired[bool | None]
+    started_at: NotRequired[datetime | None]
+    finished_at: NotRequired[datetime | None]
+    metadata: NotRequired[dict[str, Any] | None]
+    total_duration_ms: NotRequired[int | None]
+    total_token_count: NotRequired[int | None]
+    step_count: NotRequired[int | None]
+    tool_call_count: NotRequired[int | None]
+
+
+class Recorded(NamedTuple):
+    """What became of one session."""
+
+    session_id: str
+    is_new: bool
+
+
+class Refused(NamedTuple):
+    """A session that the database would not take, and why."""
+
+    session_id: str
+    reason: str
+
+
+@in_transaction
+def record_sessions(items: Sequence[SessionData], *, must_exist: bool = False) -> list[Recorded]:
+    """Write `items` in one transaction; the same session may stand in several.
+
+    Raises UnknownObjectError when `must_exist` and a session does not.
+    """
+    now = timezone.now()
+    book = _Book.open({item["session_id"] for item in items}, now, must_exist=must_exist)
+    book.load_children(items)
+    for item in items:
+        book.take(item)
+    book.save()
+    return [Recorded(item["session_id"], item["session_id"] in book.new_ids) for item in items]
+
+
+def record_batch(items: Sequence[SessionData]) -> Iterator[Recorded | Refused]:
+    """Write any number of sessions, some at a time; one that the database refuses never sinks its neighbours.
+
+    Yields an outcome for each item, in order. What was yielded as Recorded is committed.
+    """
+    for start in range(0, len(items), BATCH_SESSIONS):
+        chunk = items[start : start + BATCH_SESSIONS]
+        try:
+            yield from record_sessions(chunk)
+        except DatabaseError as error:
+            if is_transient(error) or _is_away(error):
+                raise
+            yield from map(_record_alone, chunk)
+
+
+def _record_alone(item: SessionData) -> Recorded | Refused:
+    try:
+        return record_sessions([item])[0]
+    except DatabaseError as error:
+        if is_transient(error) or _is_away(error):
+            raise
+        return Refused(item["session_id"], f"The database refused it: {type(error).__name__}.")
+
+
+def _is_away(error: DatabaseError) -> bool:
+    """Whether the connection, not the data, is at fault."""
+    return not connection.is_usable() or (bool(error.args) and error.args[0] in {2002, 2003, 2006, 2013})
+
+
+# -- the book of one call --------------------------------------------------------------------------------------------
+
+Row = TypeVar("Row", AgentStep, ToolInvocation)
+Key = tuple[Any, ...]
+"""A child's session and its place there: (session_id, StepKey) or (session_id, invocation_id)."""
+
+
+@dataclass
+class _Shelf(Generic[Row]):
+    """Rows of one child table by key: all that this call speaks of, and those of them to insert or to update.
+
+    Insertion keeps the order of arrival, which is the order of a chain whose steps carry no times.
+    """
+
+    rows: dict[Key, Row] = field(default_factory=dict)
+    new: dict[Key, Row] = field(default_factory=dict)
+    changed: dict[Key, Row] = field(default_factory=dict)
+
+    def add(self, key: Key, row: Row) -> None:
+        """Put a row that does not stand in the database yet."""
+        self.rows[key] = self.new[key] = row
+
+    def mark(self, key: Key) -> None:
+        """Note that a row differs from what the database holds."""
+        if key not in self.new:
+            self.changed[key] = self.rows[key]
+
+
+@dataclass
+class _Book:
+    """All rows that one call of `record_sessions` touches."""
+
+    now: datetime
+    sessions: dict[str, DiagnosisSession]
+    new_ids: set[str]
+    steps: _Shelf[AgentStep] = field(default_factory=_Shelf)
+    invocations: _Shelf[ToolInvocation] = field(default_factory=_Shelf)
+    parents: dict[Key, StepKey] = field(default_factory=dict)
+    callers: dict[Key, StepKey] = field(default_factory=dict)
+    touched: set[str] = field(default_factory=set)
+    with_new_evidence: set[str] = field(default_factory=set)
+    with_new_answer: set[str] = field(default_factory=set)
+
+    @classmethod
+    def open(cls, session_ids: set[str], now: datetime, *, must_exist: bool) -> _Book:
+        """Lock the sessions that exist, in the order of their ids."""
+        locked = DiagnosisSession.objects.select_for_update().filter(session_id__in=session_ids)
+        sessions = {row.session_id: row for row in locked.order_by("session_id")}
+        missing = session_ids - sessions.keys()
+        if missing and must_exist:
+            raise UnknownObjectError(f"There is no session {min(missing)}.")
+        for session_id in missing:
+            sessions[session_id] = DiagnosisSession(session_id=session_id, status=Status.PENDING, created_at=now)
+        return cls(now, sessions, missing)
+
+    def load_children(self, items: Sequence[SessionData]) -> None:
+        """Read those stored steps and invocations that `items` speak of."""
+        known = [item for item in items if item["session_id"] not in self.new_ids]
+        steps = {(item["session_id"], key) for item in known for key in _step_keys(item)}
+        invocations = {(item["session_id"], each.invocation_id) for item in known for each in _invocations(item)}
+        if steps:
+            for step in AgentStep.objects.filter(
+                session_id__in={sid for sid, _ in steps}, step_index__in={key.step_index for _, key in steps}
+            ):
+                key = (step.session_id, StepKey(step.agent_name, step.step_index))
+                if key in steps:
+                    self.steps.rows[key] = step
+        if invocations:
+            for row in ToolInvocation.objects.filter(
+                session_id__in={sid for sid, _ in invocations}, invocation_id__in={iid for _, iid in invocations}
+            ):
+                self.invocations.rows[row.session_id, row.invocation_id] = row
+
+    # -- taking what arrived -----------------------------------------------------------------------------------------
+
+    def take(self, item: SessionData) -> None:
+        """Merge one item into the book."""
+        self._take_session(item)
+        for step in item.get("steps", ()):
+            self._take_step(item["session_id"], step)
+        for invocation in _invocations(item):
+            self._take_invocation(item["session_id"], invocation)
+
+    def _take_session(self, item: SessionData) -> None:
+        session = self.sessions[item["session_id"]]
+        was_finished, old_answer, old_status = session.is_finished, session.answer, session.status
+        values: dict[str, Any] = {name: item.get(name) for name in _SESSION_FIELDS}
+        if metadata := item.get("metadata"):
+            values["metadata"] = {**session.metadata, **metadata}
+        if said := item.get("self_evaluation"):
+            values["self_evaluation"] = rules.merge_self_evaluation(session.self_evaluation, said)
+        totals = {name: item.get(name) for name in TOTALS if item.get(name) is not None}
+        if totals:
+            values["reported_totals"] = {**session.reported_totals, **totals}
+        if item.get("is_sanitised"):
+            values["is_sanitised"] = True
+        status = item.get("status") or Status.RUNNING
+        if _STATUS_RANK[Status(status)] >= _STATUS_RANK[Status(old_status)] and (
+            item.get("status") or not was_finished
+        ):
+            values["status"] = status
+        if item.get("is_live"):
+            if session.session_id in self.new_ids and session.started_at is None:
+                values["started_at"] = item.get("started_at") or self.now
+            if not was_finished and values.get("status") in FINISHED and session.finished_at is None:
+                values["finished_at"] = item.get("finished_at") or self.now
+        if started := values.get("started_at"):
+            values["created_at"] = min(started, self.now) if started <= self.now + _CLOCK_SKEW else session.created_at
+        if _merge(session, values):
+            self.touched.add(session.session_id)
+        session.confidence = rules.stated_confidence(session.self_evaluation)
+        if session.status != old_status:
+            self.with_new_evidence.add(session.session_id)
+        if session.answer and session.answer != old_answer:
+            self.with_new_answer.add(session.session_id)
+
+    def _step(self, session_id: str, key: StepKey) -> AgentStep:
+        """The step's row; a new one where it is only spoken of so far."""
+        row = self.steps.rows.get((session_id, key))
+        if row is None:
+            row = AgentStep(session_id=session_id, agent_name=key.agent_name, step_index=key.step_index)
+            self.steps.add((session_id, key), row)
+            self.touched.add(session_id)
+        return row
+
+    def _take_step(self, session_id: str, data: StepData) -> None:
+        key = StepKey(data["agent_name"], data["step_index"])
+        row = self._step(session_id, key)
+        values: dict[str, Any] = {name: data.get(name) for name in _STEP_FIELDS}
+        # A row that called a tool keeps saying so; see `_take_invocation`.
+        values["has_tool_call"] = data.get("has_tool_call") or row.has_tool_call
+        if data.get("token_count") is None:
+            parts = [
+                value if value is not None else getattr(row, name)
+                for name in ("input_tokens", "output_tokens")
+                for value in [data.get(name)]
+            ]
+            if any(data.get(name) is not None for name in ("input_tokens", "output_tokens")):
+                values["token_count"] = sum(part or 0 for part in parts)
+        if _merge(row, values):
+            self._mark(self.steps, session_id, key)
+        if (parent := data.get("parent_step")) and parent != key:
+            self._step(session_id, parent)
+            self.parents[session_id, key] = parent
+
+    def _take_invocation(self, session_id: str, placed: _Placed) -> None:
+        data, place = placed.data, placed.invocation_id
+        row = self.invocations.rows.get((session_id, place))
+        if row is None:
+            row = ToolInvocation(session_id=session_id, invocation_id=place)
+            self.invocations.add((session_id, place), row)
+            self.touched.add(session_id)
+            self.with_new_evidence.add(session_id)
+        values: dict[str, Any] = {name: data.get(name) for name in _INVOCATION_FIELDS}
+        if output := data.get("output"):
+            values["output_length"] = len(output)
+            values["output_preview"] = output
+        if preview := values["output_preview"]:
+            values["output_preview"] = preview[: ToolInvocation.PREVIEW_CHARS]
+        if changed := _merge(row, values):
+            self._mark(self.invocations, session_id, place)
+            if changed & _EVIDENCE:
+                self.with_new_evidence.add(session_id)
+        if placed.step is not None:
+            step = self._step(session_id, placed.step)
+            if _merge(step, {"has_tool_call": True}):
+                self._mark(self.steps, session_id, placed.step)
+            self.callers[session_id, place] = placed.step
+
+    def _mark(self, shelf: _Shelf[Any], session_id: str, place: object) -> None:
+        self.touched.add(session_id)
+        shelf.mark((session_id, place))
+
+    # -- saving ------------------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write what is new and what changed, and tell the other apps."""
+        new = [self.sessions[session_id] for session_id in sorted(self.new_ids)]
+        old = [self.sessions[session_id] for session_id in sorted(self.touched - self.new_ids)]
+        self._settle(new, self._sums_in_hand())
+        _insert(DiagnosisSession, new)
+        self._save_steps()
+        self._save_invocations()
+        if old:
+            self._settle(old, _sums_stored([session.session_id for session in old]))
+            _upsert(DiagnosisSession, old, _SESSION_SAVED)
+        self._announce()
+
+    def _save_steps(self) -> None:
+        _insert(AgentStep, list(self.steps.new.values()))
+        _upsert(AgentStep, list(self.steps.changed.values()), _STEP_SAVED)
+        self._read_step_keys()
+        moved: list[AgentStep] = []
+        for key, parent in sorted(self.parents.items()):
+            row, parent_row = self.steps.rows[key], self.steps.rows[key[0], parent]
+            if row.parent_step_id != parent_row.pk:
+                row.parent_step_id = parent_row.pk
+                moved.append(row)
+        _upsert(AgentStep, moved, ["parent_step"])
+
+    def _read_step_keys(self) -> None:
+        """MySQL, unlike MariaDB and SQLite, does not return the keys of inserted rows."""
+        blank = {key for key, row in self.steps.new.items() if row.pk is None}
+        if not blank:
+            return
+        found = AgentStep.objects.of(*{session_id for session_id, _ in blank})
+        for pk, session_id, agent_name, step_index in found.values_list("pk", "session_id", "agent_name", "step_index"):
+            key = (session_id, StepKey(agent_name, step_index))
+            if key in blank:
+                self.steps.rows[key].pk = pk
+
+    def _save_invocations(self) -> None:
+        for key, step in self.callers.items():
+            row, step_id = self.invocations.rows[key], self.steps.rows[key[0], step].pk
+            if row.step_id != step_id:
+                row.step_id = step_id
+                self._mark(self.invocations, *key)
+        _insert(ToolInvocation, list(self.invocations.new.values()))
+        _upsert(ToolInvocation, list(self.invocations.changed.values()), _INVOCATION_SAVED)
+
+    def _settle(self, sessions: Iterable[DiagnosisSession], sums: dict[str, _Sums]) -> None:
+        """Fill the totals the caller did not send, and the debt of a score."""
+        for session in sessions:
+            own = sums.get(session.session_id, _Sums())
+            filled = {
+                "step_count": own.steps,
+                "tool_call_count": own.invocations,
+                "total_token_count": own.tokens,
+                "total_duration_ms": _duration_ms(session, own),
+            }
+            for name, value in {**filled, **session.reported_totals}.items():
+                setattr(session, name, value)
+            if session.is_finished and session.session_id in self.with_new_evidence:
+                session.evaluation_due_at = self.now
+                session.evaluation_attempts = 0
+                session.evaluation_error = ""
+
+    def _sums_in_hand(self) -> dict[str, _Sums]:
+        """Sums of new sessions, all of whose rows are in the book."""
+        sums = {session_id: _Sums() for session_id in self.new_ids}
+        for (session_id, _), step in self.steps.rows.items():
+            if session_id in sums:
+                sums[session_id].add_step(step.token_count, step.duration_ms)
+        for session_id, _ in self.invocations.rows:
+            if session_id in sums:
+                sums[session_id].invocations += 1
+        return sums
+
+    def _announce(self) -> None:
+        for signal, session_ids in (
+            (signals.sessions_opened, self.new_ids),
+            (signals.answers_changed, self.with_new_answer),
+            (signals.facts_changed, {sid for sid in self.with_new_evidence if self.sessions[sid].is_finished}),
+        ):
+            if session_ids:
+                signal.send(DiagnosisSession, session_ids=sorted(session_ids))
+
+
+# -- pieces ----------------------------------------------------------------------------------------------------------
+
+_SESSION_FIELDS = (
+    "query", "agent_flow", "answer", "agent_id", "conversation_id", "user_ref", "consent", "started_at", "finished_at",
+)  # fmt: skip
+_SESSION_SAVED = [
+    *_SESSION_FIELDS, *TOTALS, "status", "metadata", "self_evaluation", "reported_totals", "is_sanitised", "confidence",
+    "created_at", "updated_at", "evaluation_due_at", "evaluation_attempts", "evaluation_error",
+]  # fmt: skip
+_STEP_FIELDS = (
+    "model_input", "model_output", "thought", "duration_ms", "token_count", "input_tokens", "output_tokens",
+    "model_name", "span_id", "started_at",
+)  # fmt: skip
+_STEP_SAVED = [*_STEP_FIELDS, "has_tool_call"]
+_INVOCATION_FIELDS = (
+    "tool_name", "input_params", "output_preview", "output_length", "retrieval_layer", "l0_match_count",
+    "l1_match_count", "is_truncated", "retrieval_details", "duration_ms", "success", "error_message", "started_at",
+)  # fmt: skip
+_INVOCATION_SAVED = [*_INVOCATION_FIELDS, "step"]
+
+
+@dataclass
+class _Sums:
+    """What a session's own rows add up to."""
+
+    steps: int = 0
+    invocations: int = 0
+    tokens: int | None = None
+    duration_ms: int | None = None
+
+    def add_step(self, tokens: int | None, duration_ms: int | None) -> None:
+        self.steps += 1
+        if tokens is not None:
+            self.tokens = (self.tokens or 0) + tokens
+        if duration_ms is not None:
+            self.duration_ms = (self.duration_ms or 0) + duration_ms
+
+
+def _sums_stored(session_ids: list[str]) -> dict[str, _Sums]:
+    sums = {session_id: _Sums() for session_id in session_ids}
+    steps = AgentStep.objects.of(*session_ids).order_by().values_list("session_id")
+    totals: Any = steps.annotate(Count("id"), Sum("token_count"), Sum("duration_ms"))
+    for session_id, *own in totals:
+        sums[session_id] = _Sums(own[0], 0, own[1], own[2])
+    invocations = ToolInvocation.objects.of(*session_ids).order_by().values_list("session_id")
+    counts: Any = invocations.annotate(Count("id"))
+    for session_id, count in counts:
+        sums[session_id].invocations = count
+    return sums
+
+
+def _duration_ms(session: DiagnosisSession, own: _Sums) -> int | None:
+    """From start to end; where a clock is missing, the sum of the steps; null where the clocks contradict."""
+    if not session.is_finished:
+        return None
+    if session.started_at is None or session.finished_at is None:
+        return own.duration_ms
+    duration = (session.finished_at - session.started_at) // timedelta(milliseconds=1)
+    return duration if duration >= 0 else None
+
+
+class _Placed(NamedTuple):
+    """An invocation with its identity and the step that asked for it."""
+
+    invocation_id: str
+    step: StepKey | None
+    data: InvocationData
+
+
+def _invocations(item: SessionData) -> Iterator[_Placed]:
+    """All invocations of an item. One without an id is known by its place in its step, or in the session."""
+    for step in item.get("steps", ()):
+        key = StepKey(step["agent_name"], step["step_index"])
+        for position, data in enumerate(step.get("tool_invocations", ())):
+            yield _Placed(data.get("invocation_id") or _place(key, position), data.get("step") or key, data)
+    for position, data in enumerate(item.get("tool_invocations", ())):
+        caller = data.get("step")
+        yield _Placed(data.get("invocation_id") or _place(caller, position), caller, data)
+
+
+def _place(step: StepKey | None, position: int) -> str:
+    """An id of at most 64 ASCII characters; the agent's name may be of any script, so it goes in as a digest."""
+    if step is None:
+        return f"place:session:{position}"
+    agent = hashlib.sha256(step.agent_name.encode()).hexdigest()[:16]
+    return f"place:{agent}:{step.step_index}:{position}"
+
+
+def new_invocation_id() -> str:
+    """An id for an invocation that is sent on its own without one: such a call is a new one each time."""
+    return f"auto:{uuid.uuid4().hex}"
+
+
+def _step_keys(item: SessionData) -> Iterator[StepKey]:
+    """Every step an item speaks of."""
+    for step in item.get("steps", ()):
+        yield StepKey(step["agent_name"], step["step_index"])
+        if parent := step.get("parent_step"):
+            yield parent
+    for invocation in _invocations(item):
+        if invocation.step:
+            yield invocation.step
+
+
+def _merge(row: models.Model, values: dict[str, Any]) -> set[str]:
+    """Set what was said and differs; returns the names of the fields set. Nothing becomes emptier."""
+    changed: set[str] = set()
+    for name, value in values.items():
+        if value is None or value in ("", {}, []):
+            continue
+        if getattr(row, name) != value:
+            setattr(row, name, value)
+            changed.add(name)
+    return changed
+
+
+AnyRow = TypeVar("AnyRow", DiagnosisSession, AgentStep, ToolInvocation)
+
+
+def _insert(model: type[AnyRow], rows: list[AnyRow]) -> None:
+    for chunk in _statements(rows):
+        model.objects.bulk_create(chunk)
+
+
+def _upsert(model: type[AnyRow], rows: list[AnyRow], fields: list[str]) -> None:
+    """Update stored rows in one statement a chunk; their keys exist, so nothing is inserted."""
+    target = ["pk"] if connection.features.supports_update_conflicts_with_target else None
+    for chunk in _statements(rows):
+        model.objects.bulk_create(chunk, update_conflicts=True, update_fields=fields, unique_fields=target)
+
+
+def _statements(rows: list[AnyRow]) -> Iterator[list[AnyRow]]:
+    """Cut rows into statements of bounded size."""
+    chunk: list[AnyRow] = []
+    chars = 0
+    for row in rows:
+        weight = _weight(row)
+        if chunk and chars + weight > STATEMENT_CHARS:
+            yield chunk
+            chunk, chars = [], 0
+        chunk.append(row)
+        chars += weight
+    if chunk:
+        yield chunk
+
+
+_HEAVY = {
+    DiagnosisSession: ("query", "answer", "metadata", "self_evaluation"),
+    AgentStep: ("model_input", "model_output", "thought"),
+    ToolInvocation: ("input_params", "retrieval_details", "error_message"),
+}
+
+
+def _weight(row: models.Model) -> int:
+    """About how many characters a row takes in a statement."""
+    heavy = (getattr(row, name) for name in _HEAVY[type(row)])
+    return 500 + sum(len(value) if isinstance(value, str) else len(dumps(value)) for value in heavy if value)

@@ -1,0 +1,19 @@
+"""Celery doors to the scoring. Arguments are ids; each task may run twice, late or not at all."""
+
+from celery import shared_task
+
+from sessions_app.services import evaluation
+
+
+@shared_task
+def evaluate_sessions(session_ids: list[str]) -> None:
+    """Score these sessions, those of them that still owe a score."""
+    for session_id in session_ids:
+        evaluation.evaluate_session(session_id)
+
+
+@shared_task
+def sweep_evaluations() -> None:
+    """Score what no message spoke of, and show that the worker works."""
+    evaluation.beat("worker")
+    evaluation.evaluate_due()

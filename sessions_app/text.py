@@ -1,0 +1,113 @@
+"""Hostile text: what may be an id, and what a text or JSON value becomes before the database sees it.
+
+MariaDB refuses JSON nested 32 levels or deeper and lone surrogates (error 4025), and NUL cuts strings short in many
+tools. So free JSON is limited in depth, and both characters become U+FFFD; the row that holds them is marked.
+"""
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+MAX_ID_LENGTH = 64
+MAX_TEXT_CHARS = 2**20
+"""Longest text: at 4 bytes a character a row of them stays under MySQL's and MariaDB's 16 MiB packet."""
+MAX_JSON_CHARS = 2**19
+"""Most characters in one free JSON value, keys included; escaping may take 2-7 bytes for each."""
+MAX_JSON_DEPTH = 30
+MAX_JSON_INTEGER = 2**63
+
+REPLACEMENT = "\ufffd"
+_ID = re.compile(r"[!-~]{1,64}")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def is_id(value: object) -> bool:
+    """Whether `value` is 1-64 printable ASCII characters without spaces. Ids are never trimmed, folded or cut."""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def clean_text(value: str) -> tuple[str, bool]:
+    """`value` with NUL and lone surrogates as U+FFFD, and whether there were any."""
+    cleaned, count = _UNSTORABLE.subn(REPLACEMENT, value)
+    return cleaned, count > 0
+
+
+class UnstorableJSONError(ValueError):
+    """A JSON value that no database of ours holds; the message says why."""
+
+
+@dataclass
+class _Cleaner:
+    """Walks one JSON value, counting what it holds."""
+
+    chars: int = 0
+    changed: bool = field(default=False)
+
+    def text(self, value: str) -> str:
+        self.chars += len(value)
+        if self.chars > MAX_JSON_CHARS:
+            raise UnstorableJSONError(f"Holds more than {MAX_JSON_CHARS} characters.")
+        cleaned, changed = clean_text(value)
+        self.changed |= changed
+        return cleaned
+
+    def walk(self, value: Any, depth: int) -> Any:
+        if depth > MAX_JSON_DEPTH:
+            raise UnstorableJSONError(f"Nested deeper than {MAX_JSON_DEPTH} levels.")
+        match value:
+            case str():
+                return self.text(value)
+            case dict():
+                self.chars += len(value)
+                return {self.text(str(key)): self.walk(item, depth + 1) for key, item in value.items()}
+            case list() | tuple():
+                self.chars += len(value)
+                return [self.walk(item, depth + 1) for item in value]
+            case bool() | None:
+                return value
+            case int():
+                if abs(value) > MAX_JSON_INTEGER:
+                    raise UnstorableJSONError("Holds an integer of more than 64 bits; send it as a string.")
+                return value
+            case float():
+                if not math.isfinite(value):
+                    raise UnstorableJSONError("Holds a number that is not finite; send it as a string.")
+                return value
+        raise UnstorableJSONError(f"Holds a {type(value).__name__}, which JSON does not know.")
+
+
+def clean_json(value: Any) -> tuple[Any, bool]:
+    """`value` with storable text, and whether any text was changed.
+
+    Raises UnstorableJSONError for more than 30 levels, 524,288 characters, infinite numbers or over-long integers.
+    """
+    cleaner = _Cleaner()
+    return cleaner.walk(value, 1), cleaner.changed
+
+
+def loads_strict(body: bytes) -> Any:
+    """Parse one JSON document of RFC 8259: UTF-8, finite numbers.
+
+    Raises ValueError with a sentence for people, also for nesting deeper than the parser's stack.
+    """
+    try:
+        return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"The body is not UTF-8: byte {error.start} cannot be decoded.") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except RecursionError as error:
+        raise ValueError("The body is nested too deeply.") from error
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"The body is not JSON: {name} is no JSON number.")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"The body holds {digits[:20]}, which is too large for a number.")
+    return number
