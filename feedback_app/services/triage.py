@@ -110,7 +110,7 @@ def resolve(
 
 @in_transaction
 def dismiss(*, review_id: int, reviewer: AbstractBaseUser, notes: str) -> BadCaseReview:
-    """Close a bad case in which nothing was wrong, saying why: InvalidInputError without notes. Raises ConflictError."""
+    """Close a bad case in which nothing was wrong, saying why. Raises InvalidInputError (no notes), ConflictError."""
     if not notes.strip():
         message = _("Say why nothing is to be done.")
         raise InvalidInputError(message, errors={"notes": [message]})
