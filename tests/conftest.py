@@ -1,0 +1,156 @@
+"""What all tests share: clients, people, seeds that survive a flush. Browser fixtures: `tests/browsing.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.core.cache import cache
+from django.db.models.signals import post_migrate
+from rest_framework.test import APIClient
+
+from sessions_app.models import Scope
+from sessions_app.services import evaluation
+from sessions_app.services.keys import create_key
+from tests.factories import UserFactory
+
+pytest_plugins = ["tests.browsing"]
+
+SHARED_DATA = Path(os.environ.get("SHARED_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+VIEW_ALL = [
+    "sessions_app.view_diagnosissession",
+    "sessions_app.view_agentstep",
+    "sessions_app.view_toolinvocation",
+    "feedback_app.view_agentfeedback",
+    "feedback_app.view_badcasereview",
+    "feedback_app.view_badcasetransition",
+    "cases_app.view_caselibrary",
+    "cases_app.view_casetransition",
+    "cases_app.view_faultcategory",
+]
+REVIEW = [
+    "feedback_app.triage_badcasereview",
+    "feedback_app.change_badcasereview",
+    "cases_app.enrich_caselibrary",
+    "cases_app.add_caselibrary",
+    "cases_app.change_caselibrary",
+]
+LEAD = [
+    "feedback_app.assign_badcasereview",
+    "cases_app.publish_caselibrary",
+    "cases_app.add_faultcategory",
+    "cases_app.change_faultcategory",
+]
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Bring back what migrations seeded after each flush: tests with real transactions empty every table."""
+    own = [
+        model
+        for app in ("sessions_app", "cases_app", "feedback_app")
+        for model in apps.get_app_config(app).get_models()
+    ]
+    with django_db_blocker.unblock():
+        seeds = {model: rows for model in own if (rows := list(model._default_manager.all()))}
+
+    def sow(app_config: Any, **_: Any) -> None:
+        for model, rows in seeds.items():
+            if model._meta.app_label == app_config.label:
+                model._default_manager.bulk_create(rows, ignore_conflicts=True)
+
+    post_migrate.connect(sow, weak=False, dispatch_uid="tests.sow")
+    yield
+    post_migrate.disconnect(dispatch_uid="tests.sow")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_throttles() -> None:
+    """Requests of one test do not count against the next."""
+    cache.clear()
+
+
+# -- the API ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def new_key(db: None) -> Callable[..., str]:
+    """Make an API key: `new_key("ingest", "read")` returns the secret."""
+
+    def make(*scopes: str, name: str = "tests") -> str:
+        return create_key(name=name, scopes=scopes)[1]
+
+    return make
+
+
+@pytest.fixture
+def client_with(new_key: Callable[..., str]) -> Callable[..., APIClient]:
+    """An API client with a key of the given scopes: `client_with("feedback")`."""
+
+    def make(*scopes: str) -> APIClient:
+        return APIClient(headers={"authorization": f"Bearer {new_key(*scopes)}"})
+
+    return make
+
+
+@pytest.fixture
+def api(client_with: Callable[..., APIClient]) -> APIClient:
+    """A client that may record and read."""
+    return client_with(Scope.INGEST, Scope.READ)
+
+
+@pytest.fixture
+def anonymous() -> APIClient:
+    """A client without a key."""
+    return APIClient()
+
+
+@pytest.fixture
+def score_due(db: None) -> Callable[[], int]:
+    """Score what is owed now, as the worker's sweep does; returns how many were scored."""
+    return evaluation.evaluate_due
+
+
+# -- people ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reviewer(db: None) -> Any:
+    """May triage bad cases and enrich cases."""
+    return UserFactory(username="rita", is_staff=True, permissions=[*VIEW_ALL, *REVIEW])
+
+
+@pytest.fixture
+def other_reviewer(db: None) -> Any:
+    """A second reviewer, for what two people do at once."""
+    return UserFactory(username="otto", is_staff=True, permissions=[*VIEW_ALL, *REVIEW])
+
+
+@pytest.fixture
+def lead(db: None) -> Any:
+    """May also publish, retire, release what others claimed, reopen."""
+    return UserFactory(username="lena", is_staff=True, permissions=[*VIEW_ALL, *REVIEW, *LEAD])
+
+
+@pytest.fixture
+def admin_user(db: None) -> Any:
+    """May everything."""
+    return UserFactory(username="admin", is_staff=True, is_superuser=True)
+
+
+# -- data ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def dbot_sessions() -> list[dict[str, Any]]:
+    """The 22 recorded sessions of `dbot_sessions.jsonl`, in the wire form of a batch."""
+    path = SHARED_DATA / "dbot_sessions.jsonl"
+    if not path.is_file():
+        pytest.skip(f"{path} is absent; SHARED_DATA names the folder that holds it.")
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -1,0 +1,44 @@
+"""The environment of a test run: a pytest plugin (`-p tests.environment`), because Django reads it before any conftest.
+
+Everything but DATABASE_URL is set, not defaulted: a developer's own settings must not decide what a test sees.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+DATA_DIR = Path(tempfile.mkdtemp(prefix="diagnosis-test-"))
+atexit.register(shutil.rmtree, DATA_DIR, ignore_errors=True)
+
+os.environ |= {
+    "SECRET_KEY": "for-tests-only-8Jd0b1Qp4wYx7nVt2LsKzRgEuHc6Mf3A9TqWo5iNXj",
+    "DATA_DIR": str(DATA_DIR),
+    "DEBUG": "false",
+    "HTTPS": "false",
+    "ALLOWED_HOSTS": "localhost,127.0.0.1",
+    "CELERY_BROKER_URL": "memory://",
+    "CACHE_URL": "",
+    "LOG_LEVEL": "WARNING",
+    "LOG_FORMAT": "console",
+    "DJANGO_ALLOW_ASYNC_UNSAFE": "true",  # Playwright's event loop runs in the thread of the test
+}
+for name in ("LANGUAGE_CODE", "TIME_ZONE", "FEEDBACK_AUTH", "MAX_BODY_BYTES", "RETRIEVAL_TOOLS", "TRUSTED_PROXIES"):
+    os.environ.pop(name, None)
+os.environ.setdefault("DATABASE_URL", f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Change what has no variable of its own."""
+    from django.conf import settings
+
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        # A file: threads of a live server and of races open connections of their own.
+        database.setdefault("TEST", {})["NAME"] = str(DATA_DIR / "test.sqlite3")
