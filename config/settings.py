@@ -268,10 +268,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "config.api.handle_exception",
     "NUM_PROXIES": TRUSTED_PROXIES,
-    "DEFAULT_THROTTLE_RATES": {
-        "feedback_session": env.str("FEEDBACK_RATE_PER_SESSION", default="30/min"),
-        "feedback_address": env.str("FEEDBACK_RATE_PER_ADDRESS", default="300/min"),
-    },
+    "DEFAULT_THROTTLE_RATES": {"feedback_address": env.str("FEEDBACK_RATE_PER_ADDRESS", default="300/min")},
     "UNAUTHENTICATED_USER": None,
     "PAGE_SIZE": 50,
 }
@@ -339,6 +336,8 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.request": {"level": "ERROR"},  # django_structlog has a line for each request already
+        "celery.app.trace": {"level": "WARNING"},  # and one for each task
+        "celery.worker.strategy": {"level": "WARNING"},
         "kombu.connection": {"level": "ERROR"},
     },
 }
