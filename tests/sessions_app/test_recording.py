@@ -257,8 +257,9 @@ def test_the_number_of_statements_does_not_grow_with_the_batch(django_assert_max
 
 @pytest.mark.parametrize("text", ["👩‍👩‍👧‍👦 𠮷 🇩🇪", "退款 возврат", "a\u2028b\ttab\r\nline"])
 def test_every_text_comes_back_byte_for_byte(text):
-    step = {"agent_name": text[:20], "step_index": 0, "thought": text, "model_input": {text: [text]}, "tool_invocations": [
-        {"tool_name": "t", "input_params": {"q": text}, "output": text, "error_message": text}]}  # fmt: skip
+    called = {"tool_name": "t", "input_params": {"q": text}, "output": text, "error_message": text}
+    step = {"agent_name": text[:20], "step_index": 0, "thought": text, "model_input": {text: [text]}}
+    step["tool_invocations"] = [called]
     record_sessions([whole(query=text, answer=text, metadata={"k": text}, steps=[step])])
     session, stored, tool = DiagnosisSession.objects.get(), AgentStep.objects.get(), ToolInvocation.objects.get()
     assert (session.query, session.answer, session.metadata) == (text, text, {"k": text})
