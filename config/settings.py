@@ -231,6 +231,7 @@ STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STATICFILES_DIRS = [BASE_DIR / "static"]
 WHITENOISE_USE_FINDERS = True  # static files are served without collectstatic too
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a selection of thousands of rows in the admin is one form
+DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024  # a case holds an answer of up to 1,048,576 characters twice, quoted
 
 LANGUAGE_CODE = env.str("LANGUAGE_CODE", default="zh-hans")
 LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("ru", _("Russian")), ("en", _("English"))]
