@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
 from sessions_app.models import AgentStep, DiagnosisSession, RetrievalLayer, Status, ToolInvocation
-from sessions_app.services.recording import SessionData, StepKey
+from sessions_app.records import SessionData, StepKey
 from sessions_app.wire.fields import (
     MAX_COUNT,
     SANITISED,

@@ -14,14 +14,9 @@ from sessions_app.access.permissions import CanIngest, IngestOrRead
 from sessions_app.api import serializers as wire
 from sessions_app.api.filters import SessionFilter
 from sessions_app.models import DiagnosisSession
+from sessions_app.records import SessionData, new_invocation_id
 from sessions_app.selectors.chain import session_with_chain
-from sessions_app.services.recording import (
-    Refused,
-    SessionData,
-    new_invocation_id,
-    record_batch,
-    record_sessions,
-)
+from sessions_app.services.recording import Refused, record_batch, record_sessions
 from sessions_app.services.tokens import feedback_token
 from sessions_app.wire.parsers import BadLine, NDJSONParser, StrictJSONParser
 from sessions_app.wire.serializers import BODY, flatten_errors

@@ -14,12 +14,10 @@ A race for a new session's key, and a deadlock, run the whole transaction again 
 
 from __future__ import annotations
 
-import hashlib
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db import DatabaseError, connection, models
 from django.db.models import Count, Sum
@@ -28,92 +26,17 @@ from django.utils import timezone
 from sessions_app import rules, signals
 from sessions_app.db import in_transaction, is_transient
 from sessions_app.errors import UnknownObjectError
-from sessions_app.fields import dumps
 from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
+from sessions_app.records import PlacedInvocation, SessionData, StepData, StepKey, placed_invocations, step_keys
+from sessions_app.services.bulk import insert, upsert
 
 BATCH_SESSIONS = 50
 """Most sessions in one transaction: enough to spread its cost, few enough that locks are short."""
-STATEMENT_CHARS = 1_000_000
-"""About how many characters one INSERT carries; MariaDB's packet is 16 MiB and escaping may take 7 bytes for each."""
 
 TOTALS = ("total_duration_ms", "total_token_count", "step_count", "tool_call_count")
 _STATUS_RANK = {Status.PENDING: 0, Status.RUNNING: 1, Status.SUCCESS: 2, Status.FAILED: 2}
 _EVIDENCE = {"tool_name", "success", "retrieval_layer", "l0_match_count", "l1_match_count"}
 _CLOCK_SKEW = timedelta(minutes=5)
-
-
-class StepKey(NamedTuple):
-    """A step's place in its session."""
-
-    agent_name: str
-    step_index: int
-
-
-class InvocationData(TypedDict):
-    """What one tool invocation says. Fields as the columns of `tool_invocation`, but for the first few."""
-
-    tool_name: str
-    invocation_id: NotRequired[str | None]  # else its place in its step, else a new one each time
-    step: NotRequired[StepKey | None]  # the step that asked, where it is not nested in one
-    output: NotRequired[str | None]  # whole: kept are its length and the first 500 characters
-    input_params: NotRequired[Any]
-    output_preview: NotRequired[str | None]
-    output_length: NotRequired[int | None]
-    retrieval_layer: NotRequired[str | None]
-    l0_match_count: NotRequired[int | None]
-    l1_match_count: NotRequired[int | None]
-    is_truncated: NotRequired[bool | None]
-    retrieval_details: NotRequired[Any]
-    duration_ms: NotRequired[int | None]
-    success: NotRequired[bool | None]
-    error_message: NotRequired[str | None]
-    started_at: NotRequired[datetime | None]
-
-
-class StepData(TypedDict):
-    """What one step says. Fields as the columns of `agent_step`, but for the first few."""
-
-    agent_name: str
-    step_index: int
-    parent_step: NotRequired[StepKey | None]
-    tool_invocations: NotRequired[list[InvocationData]]
-    model_input: NotRequired[Any]
-    model_output: NotRequired[Any]
-    thought: NotRequired[str | None]
-    has_tool_call: NotRequired[bool | None]
-    duration_ms: NotRequired[int | None]
-    token_count: NotRequired[int | None]
-    input_tokens: NotRequired[int | None]
-    output_tokens: NotRequired[int | None]
-    model_name: NotRequired[str | None]
-    span_id: NotRequired[str | None]
-    started_at: NotRequired[datetime | None]
-
-
-class SessionData(TypedDict):
-    """What one call says of one session. Fields as the columns of `diagnosis_session`, but for the first few."""
-
-    session_id: str
-    self_evaluation: NotRequired[dict[str, Any] | None]  # the agent's own; the rules' keys are left out
-    steps: NotRequired[list[StepData]]
-    tool_invocations: NotRequired[list[InvocationData]]
-    is_live: NotRequired[bool]  # our clock may stand in for a missing start or end
-    is_sanitised: NotRequired[bool]
-    query: NotRequired[str | None]
-    status: NotRequired[str | None]
-    agent_flow: NotRequired[str | None]
-    answer: NotRequired[str | None]
-    agent_id: NotRequired[str | None]
-    conversation_id: NotRequired[str | None]
-    user_ref: NotRequired[str | None]
-    consent: NotRequired[bool | None]
-    started_at: NotRequired[datetime | None]
-    finished_at: NotRequired[datetime | None]
-    metadata: NotRequired[dict[str, Any] | None]
-    total_duration_ms: NotRequired[int | None]
-    total_token_count: NotRequired[int | None]
-    step_count: NotRequired[int | None]
-    tool_call_count: NotRequired[int | None]
 
 
 class Recorded(NamedTuple):
@@ -232,8 +155,8 @@ class _Book:
     def load_children(self, items: Sequence[SessionData]) -> None:
         """Read those stored steps and invocations that `items` speak of."""
         known = [item for item in items if item["session_id"] not in self.new_ids]
-        steps = {(item["session_id"], key) for item in known for key in _step_keys(item)}
-        invocations = {(item["session_id"], each.invocation_id) for item in known for each in _invocations(item)}
+        steps = {(item["session_id"], key) for item in known for key in step_keys(item)}
+        invocations = {(item["session_id"], each.invocation_id) for item in known for each in placed_invocations(item)}
         if steps:
             for step in AgentStep.objects.filter(
                 session_id__in={sid for sid, _ in steps}, step_index__in={key.step_index for _, key in steps}
@@ -254,7 +177,7 @@ class _Book:
         self._take_session(item)
         for step in item.get("steps", ()):
             self._take_step(item["session_id"], step)
-        for invocation in _invocations(item):
+        for invocation in placed_invocations(item):
             self._take_invocation(item["session_id"], invocation)
 
     def _take_session(self, item: SessionData) -> None:
@@ -319,7 +242,7 @@ class _Book:
             self._step(session_id, parent)
             self.parents[session_id, key] = parent
 
-    def _take_invocation(self, session_id: str, placed: _Placed) -> None:
+    def _take_invocation(self, session_id: str, placed: PlacedInvocation) -> None:
         data, place = placed.data, placed.invocation_id
         row = self.invocations.rows.get((session_id, place))
         if row is None:
@@ -354,17 +277,17 @@ class _Book:
         new = [self.sessions[session_id] for session_id in sorted(self.new_ids)]
         old = [self.sessions[session_id] for session_id in sorted(self.touched - self.new_ids)]
         self._settle(new, self._sums_in_hand())
-        _insert(DiagnosisSession, new)
+        insert(DiagnosisSession, new)
         self._save_steps()
         self._save_invocations()
         if old:
             self._settle(old, _sums_stored([session.session_id for session in old]))
-            _upsert(DiagnosisSession, old, _SESSION_SAVED)
+            upsert(DiagnosisSession, old, _SESSION_SAVED)
         self._announce()
 
     def _save_steps(self) -> None:
-        _insert(AgentStep, list(self.steps.new.values()))
-        _upsert(AgentStep, list(self.steps.changed.values()), _STEP_SAVED)
+        insert(AgentStep, list(self.steps.new.values()))
+        upsert(AgentStep, list(self.steps.changed.values()), _STEP_SAVED)
         self._read_step_keys()
         moved: list[AgentStep] = []
         for key, parent in sorted(self.parents.items()):
@@ -372,7 +295,7 @@ class _Book:
             if row.parent_step_id != parent_row.pk:
                 row.parent_step_id = parent_row.pk
                 moved.append(row)
-        _upsert(AgentStep, moved, ["parent_step"])
+        upsert(AgentStep, moved, ["parent_step"])
 
     def _read_step_keys(self) -> None:
         """MySQL, unlike MariaDB and SQLite, does not return the keys of inserted rows."""
@@ -391,8 +314,8 @@ class _Book:
             if row.step_id != step_id:
                 row.step_id = step_id
                 self._mark(self.invocations, *key)
-        _insert(ToolInvocation, list(self.invocations.new.values()))
-        _upsert(ToolInvocation, list(self.invocations.changed.values()), _INVOCATION_SAVED)
+        insert(ToolInvocation, list(self.invocations.new.values()))
+        upsert(ToolInvocation, list(self.invocations.changed.values()), _INVOCATION_SAVED)
 
     def _settle(self, sessions: Iterable[DiagnosisSession], sums: dict[str, _Sums]) -> None:
         """Fill the totals the caller did not send, and the debt of a score."""
@@ -493,49 +416,6 @@ def _duration_ms(session: DiagnosisSession, own: _Sums) -> int | None:
     return duration if duration >= 0 else None
 
 
-class _Placed(NamedTuple):
-    """An invocation with its identity and the step that asked for it."""
-
-    invocation_id: str
-    step: StepKey | None
-    data: InvocationData
-
-
-def _invocations(item: SessionData) -> Iterator[_Placed]:
-    """All invocations of an item. One without an id is known by its place in its step, or in the session."""
-    for step in item.get("steps", ()):
-        key = StepKey(step["agent_name"], step["step_index"])
-        for position, data in enumerate(step.get("tool_invocations", ())):
-            yield _Placed(data.get("invocation_id") or _place(key, position), data.get("step") or key, data)
-    for position, data in enumerate(item.get("tool_invocations", ())):
-        caller = data.get("step")
-        yield _Placed(data.get("invocation_id") or _place(caller, position), caller, data)
-
-
-def _place(step: StepKey | None, position: int) -> str:
-    """An id of at most 64 ASCII characters; the agent's name may be of any script, so it goes in as a digest."""
-    if step is None:
-        return f"place:session:{position}"
-    agent = hashlib.sha256(step.agent_name.encode()).hexdigest()[:16]
-    return f"place:{agent}:{step.step_index}:{position}"
-
-
-def new_invocation_id() -> str:
-    """An id for an invocation that is sent on its own without one: such a call is a new one each time."""
-    return f"auto:{uuid.uuid4().hex}"
-
-
-def _step_keys(item: SessionData) -> Iterator[StepKey]:
-    """Every step an item speaks of."""
-    for step in item.get("steps", ()):
-        yield StepKey(step["agent_name"], step["step_index"])
-        if parent := step.get("parent_step"):
-            yield parent
-    for invocation in _invocations(item):
-        if invocation.step:
-            yield invocation.step
-
-
 def _merge(row: models.Model, values: dict[str, Any]) -> set[str]:
     """Set what was said and differs; returns the names of the fields set. Nothing becomes emptier."""
     changed: set[str] = set()
@@ -546,46 +426,3 @@ def _merge(row: models.Model, values: dict[str, Any]) -> set[str]:
             setattr(row, name, value)
             changed.add(name)
     return changed
-
-
-AnyRow = TypeVar("AnyRow", DiagnosisSession, AgentStep, ToolInvocation)
-
-
-def _insert(model: type[AnyRow], rows: list[AnyRow]) -> None:
-    for chunk in _statements(rows):
-        model.objects.bulk_create(chunk)
-
-
-def _upsert(model: type[AnyRow], rows: list[AnyRow], fields: list[str]) -> None:
-    """Update stored rows in one statement a chunk; their keys exist, so nothing is inserted."""
-    target = ["pk"] if connection.features.supports_update_conflicts_with_target else None
-    for chunk in _statements(rows):
-        model.objects.bulk_create(chunk, update_conflicts=True, update_fields=fields, unique_fields=target)
-
-
-def _statements(rows: list[AnyRow]) -> Iterator[list[AnyRow]]:
-    """Cut rows into statements of bounded size."""
-    chunk: list[AnyRow] = []
-    chars = 0
-    for row in rows:
-        weight = _weight(row)
-        if chunk and chars + weight > STATEMENT_CHARS:
-            yield chunk
-            chunk, chars = [], 0
-        chunk.append(row)
-        chars += weight
-    if chunk:
-        yield chunk
-
-
-_HEAVY = {
-    DiagnosisSession: ("query", "answer", "metadata", "self_evaluation"),
-    AgentStep: ("model_input", "model_output", "thought"),
-    ToolInvocation: ("input_params", "retrieval_details", "error_message"),
-}
-
-
-def _weight(row: models.Model) -> int:
-    """About how many characters a row takes in a statement."""
-    heavy = (getattr(row, name) for name in _HEAVY[type(row)])
-    return 500 + sum(len(value) if isinstance(value, str) else len(dumps(value)) for value in heavy if value)

@@ -10,8 +10,9 @@ import pytest
 
 from sessions_app.errors import UnknownObjectError
 from sessions_app.models import AgentStep, DiagnosisSession, ToolInvocation
+from sessions_app.records import StepKey
 from sessions_app.selectors.chain import decision_chain
-from sessions_app.services.recording import Recorded, StepKey, record_batch, record_sessions
+from sessions_app.services.recording import Recorded, record_batch, record_sessions
 
 pytestmark = pytest.mark.django_db
 

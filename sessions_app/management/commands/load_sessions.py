@@ -12,7 +12,8 @@ from rest_framework.serializers import ValidationError
 from tqdm import tqdm
 
 from sessions_app.api.serializers import session_data
-from sessions_app.services.recording import BATCH_SESSIONS, Refused, SessionData, record_batch
+from sessions_app.records import SessionData
+from sessions_app.services.recording import BATCH_SESSIONS, Refused, record_batch
 from sessions_app.wire.parsers import BadLine, parse_line
 from sessions_app.wire.serializers import BODY, flatten_errors
 
