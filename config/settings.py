@@ -14,6 +14,7 @@ import environ
 import structlog
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from django.core.exceptions import ImproperlyConfigured
+from django.templatetags.static import static
 from django.utils.translation import gettext_lazy as _
 
 django_stubs_ext.monkeypatch()
@@ -352,4 +353,5 @@ UNFOLD: dict[str, Any] = {
     "SHOW_LANGUAGES": True,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
+    "STYLES": [lambda _request: static("css/desk.css")],
 }

@@ -12,6 +12,10 @@ from typing import NotRequired, TypedDict
 
 MIN_SCORE, MAX_SCORE = 0, 100
 
+STRONG, PARTIAL, WEAK = "strong", "partial", "weak"
+BANDS: tuple[tuple[str, int], ...] = ((STRONG, 60), (PARTIAL, 30), (WEAK, MIN_SCORE))
+"""How people read a score, and where each band begins: an exact hit is strong, tools that ran are partial."""
+
 RULE_KEYS = ("evidence_score", "source", "factors", "llm_opinion")
 """Keys of `self_evaluation` that are ours. An agent's own values under these names are not taken over."""
 
@@ -110,6 +114,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("all_tool_calls_failed", -20, lambda f: f.succeeded == 0, lambda f: f"全部工具调用失败({f.total}次)"),
 )
+
+
+def band_of(score: int) -> str:
+    """The band a score falls into."""
+    return next(band for band, lowest in BANDS if score >= lowest)
 
 
 def judge(facts: SessionFacts) -> RuleVerdict:
