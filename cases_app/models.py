@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Count, Q
+from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
@@ -61,22 +64,67 @@ class FaultCategory(models.Model):
         return names.get((get_language() or "")[:2]) or self.name
 
 
+class CaseQueue(models.TextChoices):
+    """What reviewers look through. Which cases each holds: `QUEUES`."""
+
+    TO_ENRICH = "to_enrich", _("To enrich")
+    TO_PUBLISH = "to_publish", _("To publish")
+    PUBLISHED = "published", _("Published")
+    FLAGGED = "flagged", _("Flagged")
+    RETIRED = "retired", _("Retired")
+    ALL = "all", _("All")
+
+
+_IN_WORK = Q(status__in=(CaseStatus.DRAFT, CaseStatus.ENRICHED))
+QUEUES: Mapping[str, Q] = {
+    # The design's enrichment queue: AUTO cases still GENERAL.
+    CaseQueue.TO_ENRICH: _IN_WORK & Q(source_type=SourceType.AUTO, fault_category=rules.GENERAL),
+    CaseQueue.TO_PUBLISH: Q(status=CaseStatus.ENRICHED) & ~Q(fault_category=rules.GENERAL),
+    CaseQueue.PUBLISHED: Q(status=CaseStatus.PUBLISHED),
+    CaseQueue.FLAGGED: Q(flagged_at__isnull=False),
+    CaseQueue.RETIRED: Q(status=CaseStatus.RETIRED),
+    CaseQueue.ALL: Q(),
+}
+
+
+_BEGINS_LIKE_CASE_ID = re.compile(r"[0-9A-Fa-f]{8}[0-9A-Fa-f-]{0,28}")
+
+
 class CaseLibraryQuerySet(models.QuerySet["CaseLibrary"]):
     """Questions about cases."""
 
     def published(self) -> CaseLibraryQuerySet:
         """What agents may see."""
-        return self.filter(status=CaseStatus.PUBLISHED)
+        return self.in_queue(CaseQueue.PUBLISHED)
 
     def to_enrich(self) -> CaseLibraryQuerySet:
-        """The enrichment queue: AUTO cases still GENERAL."""
-        return self.filter(
-            source_type=SourceType.AUTO, fault_category_id=rules.GENERAL, status__in=(rules.DRAFT, rules.ENRICHED)
-        )
+        """The enrichment queue."""
+        return self.in_queue(CaseQueue.TO_ENRICH)
 
-    def flagged(self) -> CaseLibraryQuerySet:
-        """Cases whose session's reader changed their mind after a reviewer had worked on them."""
-        return self.exclude(flagged_at=None)
+    def in_queue(self, queue: str) -> CaseLibraryQuerySet:
+        """What one queue holds."""
+        return self.filter(QUEUES[queue])
+
+    def count_by_queue(self) -> dict[str, int]:
+        """Queue → how many cases it holds, in one query."""
+        counts = {queue: Count("pk", filter=condition) for queue, condition in QUEUES.items() if condition}
+        return self.aggregate(**counts, **{CaseQueue.ALL: Count("pk")})
+
+    def matching(self, text: str) -> CaseLibraryQuerySet:
+        """Every word of `text` in the title, error code, root cause, solution, or an id of the case or its session."""
+        found = self.alias(error_code_lower=Lower("error_code"))
+        for word in text.split():
+            condition = (
+                Q(title__icontains=word)
+                | Q(error_code_lower__contains=word.lower())  # the column itself compares exactly on MySQL
+                | Q(root_cause__icontains=word)
+                | Q(solution__icontains=word)
+                | Q(diagnosis__session_id__icontains=word)
+            )
+            if _BEGINS_LIKE_CASE_ID.fullmatch(word):
+                condition |= Q(case_id__startswith=word.lower())
+            found = found.filter(condition)
+        return found
 
 
 class CaseLibrary(models.Model):

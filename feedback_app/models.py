@@ -6,8 +6,10 @@ import uuid
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
-from django.db.models import Q
+from django.db.models import Case, Exists, F, OuterRef, Q, When
+from django.db.models.expressions import OrderBy
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -36,6 +38,20 @@ class EventSource(models.TextChoices):
     REVIEWER = "reviewer", _("Reviewer")
 
 
+class AgentFeedbackQuerySet(models.QuerySet["AgentFeedback"]):
+    """Questions about feedback events."""
+
+    def with_words(self) -> AgentFeedbackQuerySet:
+        """Events in which a person says something."""
+        comment = Q(payload__comment__isnull=False) & ~Q(payload__comment="")
+        note = Q(payload__userNote__isnull=False) & ~Q(payload__userNote="")
+        return self.filter(comment | note)
+
+    def saying(self, word: str) -> AgentFeedbackQuerySet:
+        """Events whose words hold `word`."""
+        return self.filter(Q(payload__comment__icontains=word) | Q(payload__userNote__icontains=word))
+
+
 class AgentFeedback(models.Model):
     """One feedback event. Append-only.
 
@@ -62,6 +78,8 @@ class AgentFeedback(models.Model):
     source = models.CharField(_("source"), max_length=16, choices=EventSource, default=EventSource.USER)
     client_event_id = IdField(_("client event"), null=True, blank=True, unique=True)
     consent = models.BooleanField(_("consent"), default=True)
+
+    objects = AgentFeedbackQuerySet.as_manager()
 
     class Meta:
         db_table = "agent_feedback"
@@ -117,9 +135,55 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
         """Not decided yet."""
         return self.filter(state__in=(TriageState.OPEN, TriageState.IN_REVIEW))
 
+    def closed(self) -> BadCaseReviewQuerySet:
+        """Resolved or dismissed."""
+        return self.filter(state__in=(TriageState.RESOLVED, TriageState.DISMISSED))
+
     def overdue(self) -> BadCaseReviewQuerySet:
         """Waiting past their due date."""
         return self.waiting().filter(due_at__lt=timezone.now())
+
+    def free(self) -> BadCaseReviewQuerySet:
+        """Waiting, and nobody has them. A claim whose reviewer was deleted is free again."""
+        return self.waiting().filter(assignee=None)
+
+    def held_by(self, reviewer: AbstractBaseUser) -> BadCaseReviewQuerySet:
+        """In review by `reviewer`."""
+        return self.filter(state=TriageState.IN_REVIEW, assignee_id=reviewer.pk)
+
+    def with_comment(self) -> BadCaseReviewQuerySet:
+        """Those whose reader left words."""
+        return self.filter(Exists(AgentFeedback.objects.with_words().filter(session_id=OuterRef("session_id"))))
+
+    def matching(self, text: str) -> BadCaseReviewQuerySet:
+        """Every word of `text` in the question, the session id, the notes or the reader's own words."""
+        found = self
+        for word in text.split():
+            said = AgentFeedback.objects.saying(word).filter(session_id=OuterRef("session_id"))
+            found = found.filter(
+                Q(session__query__icontains=word)
+                | Q(session__session_id__icontains=word)
+                | Q(notes__icontains=word)
+                | Q(corrected_answer__icontains=word)
+                | Exists(said)
+            )
+        return found
+
+    @staticmethod
+    def queue_order() -> list[OrderBy]:
+        """What deserves attention first.
+
+        Open before in review before closed; overdue first; then answers given with confidence; then by due date.
+        Closed ones: the latest first.
+        """
+        return [
+            Case(When(state=TriageState.OPEN, then=0), When(state=TriageState.IN_REVIEW, then=1), default=2).asc(),
+            F("resolved_at").desc(),
+            Case(When(due_at__lt=timezone.now(), then=0), default=1).asc(),
+            Case(When(session__confidence__gte=rules.CONFIDENT_PERCENT, then=0), default=1).asc(),
+            F("due_at").asc(nulls_last=True),
+            F("pk").asc(),
+        ]
 
 
 class BadCaseReview(models.Model):

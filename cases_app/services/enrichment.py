@@ -6,6 +6,7 @@ import uuid
 from typing import Any, TypedDict
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -89,6 +90,16 @@ def publish_case(*, case_id: uuid.UUID, reviewer: AbstractBaseUser) -> CaseLibra
         }
     )
     return _move(case, "publish", CaseStatus.PUBLISHED, reviewer, "")
+
+
+@in_transaction
+def enrich_and_publish_case(
+    *, case_id: uuid.UUID, content: CaseContent, version: int, reviewer: AbstractBaseUser
+) -> CaseLibrary:
+    """Save a reviewer's text and give it to the agents: both or, with the errors of either, neither."""
+    with transaction.atomic():  # a savepoint, so that "neither" holds inside a caller's transaction too
+        enrich_case(case_id=case_id, content=content, version=version, reviewer=reviewer)
+        return publish_case(case_id=case_id, reviewer=reviewer)
 
 
 @in_transaction

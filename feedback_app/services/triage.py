@@ -77,6 +77,21 @@ def claim(*, review_id: int, reviewer: AbstractBaseUser) -> BadCaseReview:
     return review
 
 
+def claim_next(*, reviewer: AbstractBaseUser) -> BadCaseReview | None:
+    """Take the free bad case that deserves attention first; None when none is free.
+
+    Where somebody else is quicker, the one after it.
+    """
+    free = BadCaseReview.objects.free()
+    missed: list[int] = []
+    while review := free.exclude(pk__in=missed).order_by(*free.queue_order()).only("pk").first():
+        try:
+            return claim(review_id=review.pk, reviewer=reviewer)
+        except ConflictError:
+            missed.append(review.pk)
+    return None
+
+
 @in_transaction
 def release(*, review_id: int, reviewer: AbstractBaseUser, is_lead: bool = False, reason: str = "") -> BadCaseReview:
     """Give a bad case back to the queue: one's own, or as a Lead anyone's. Raises ConflictError."""
@@ -86,14 +101,19 @@ def release(*, review_id: int, reviewer: AbstractBaseUser, is_lead: bool = False
 
 
 @in_transaction
-def save_notes(*, review_id: int, reviewer: AbstractBaseUser, notes: str, corrected_answer: str) -> BadCaseReview:
-    """Keep what the holder has written so far. Raises ConflictError."""
-    review = _held(review_id, reviewer)
-    now = timezone.now()
-    BadCaseReview.objects.filter(pk=review_id, state=TriageState.IN_REVIEW, assignee_id=reviewer.pk).update(
-        notes=notes, corrected_answer=corrected_answer, updated_at=now
+def save_notes(
+    *, review_id: int, reviewer: AbstractBaseUser, notes: str, corrected_answer: str, failure_mode: str = ""
+) -> BadCaseReview:
+    """Keep what the holder has written and chosen so far. Raises InvalidInputError, ConflictError."""
+    if failure_mode:
+        _check_failure_mode(failure_mode)
+    _held(review_id, reviewer)
+    saved = BadCaseReview.objects.filter(pk=review_id, state=TriageState.IN_REVIEW, assignee_id=reviewer.pk).update(
+        notes=notes, corrected_answer=corrected_answer, failure_mode=failure_mode, updated_at=timezone.now()
     )
-    review.notes, review.corrected_answer = notes, corrected_answer
+    review = _get(review_id)
+    if not saved:
+        raise _refusal(review)
     return review
 
 
@@ -102,9 +122,7 @@ def resolve(
     *, review_id: int, reviewer: AbstractBaseUser, failure_mode: str, notes: str = "", corrected_answer: str = ""
 ) -> BadCaseReview:
     """Close a bad case with what went wrong. Raises InvalidInputError without a failure mode, ConflictError."""
-    if failure_mode not in FailureMode.values:
-        message = _("Choose what went wrong.")
-        raise InvalidInputError(message, errors={"failure_mode": [message]})
+    _check_failure_mode(failure_mode)
     return _close(review_id, "resolve", TriageState.RESOLVED, reviewer, notes, corrected_answer, failure_mode)
 
 
@@ -147,6 +165,12 @@ def _close(
         failure_mode=failure_mode,
     )
     return review
+
+
+def _check_failure_mode(failure_mode: str) -> None:
+    if failure_mode not in FailureMode.values:
+        message = _("Choose what went wrong.")
+        raise InvalidInputError(message, errors={"failure_mode": [message]})
 
 
 def _get(review_id: int) -> BadCaseReview:
