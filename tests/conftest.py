@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
+from django.contrib.auth.models import Group, Permission
 from django.core.cache import cache
 from django.db.models.signals import post_migrate
 from rest_framework.test import APIClient
@@ -23,47 +24,27 @@ pytest_plugins = ["tests.browsing"]
 
 SHARED_DATA = Path(os.environ.get("SHARED_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
-VIEW_ALL = [
-    "sessions_app.view_diagnosissession",
-    "sessions_app.view_agentstep",
-    "sessions_app.view_toolinvocation",
-    "feedback_app.view_agentfeedback",
-    "feedback_app.view_badcasereview",
-    "feedback_app.view_badcasetransition",
-    "cases_app.view_caselibrary",
-    "cases_app.view_casetransition",
-    "cases_app.view_faultcategory",
-]
-REVIEW = [
-    "feedback_app.triage_badcasereview",
-    "feedback_app.change_badcasereview",
-    "cases_app.enrich_caselibrary",
-    "cases_app.add_caselibrary",
-    "cases_app.change_caselibrary",
-]
-LEAD = [
-    "feedback_app.assign_badcasereview",
-    "cases_app.publish_caselibrary",
-    "cases_app.add_faultcategory",
-    "cases_app.change_faultcategory",
-]
+OWN_APPS = ("sessions_app", "cases_app", "feedback_app")
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
     """Bring back what migrations seeded after each flush: tests with real transactions empty every table."""
-    own = [
-        model
-        for app in ("sessions_app", "cases_app", "feedback_app")
-        for model in apps.get_app_config(app).get_models()
-    ]
+    own = [model for app in OWN_APPS for model in apps.get_app_config(app).get_models()]
     with django_db_blocker.unblock():
         seeds = {model: rows for model in own if (rows := list(model._default_manager.all()))}
+        roles = {role.name: list(role.permissions.values_list("codename", flat=True)) for role in Group.objects.all()}
 
     def sow(app_config: Any, **_: Any) -> None:
         for model, rows in seeds.items():
             if model._meta.app_label == app_config.label:
                 model._default_manager.bulk_create(rows, ignore_conflicts=True)
+        if app_config.label == OWN_APPS[-1]:  # by now all permissions are back
+            for name, codenames in roles.items():
+                role, _created = Group.objects.get_or_create(name=name)
+                role.permissions.set(
+                    Permission.objects.filter(content_type__app_label__in=OWN_APPS, codename__in=codenames)
+                )
 
     post_migrate.connect(sow, weak=False, dispatch_uid="tests.sow")
     yield
@@ -122,20 +103,26 @@ def score_due(db: None) -> Callable[[], int]:
 
 @pytest.fixture
 def reviewer(db: None) -> Any:
-    """May triage bad cases and enrich cases."""
-    return UserFactory(username="rita", is_staff=True, permissions=[*VIEW_ALL, *REVIEW])
+    """May triage bad cases, enrich and publish cases."""
+    return UserFactory(username="rita", is_staff=True, role="Reviewer")
 
 
 @pytest.fixture
 def other_reviewer(db: None) -> Any:
     """A second reviewer, for what two people do at once."""
-    return UserFactory(username="otto", is_staff=True, permissions=[*VIEW_ALL, *REVIEW])
+    return UserFactory(username="otto", is_staff=True, role="Reviewer")
 
 
 @pytest.fixture
 def lead(db: None) -> Any:
-    """May also publish, retire, release what others claimed, reopen."""
-    return UserFactory(username="lena", is_staff=True, permissions=[*VIEW_ALL, *REVIEW, *LEAD])
+    """May also release what others claimed, reopen, keep the fault categories."""
+    return UserFactory(username="lena", is_staff=True, role="Lead")
+
+
+@pytest.fixture
+def operator(db: None) -> Any:
+    """May see the work, keep the API keys and have sessions scored again."""
+    return UserFactory(username="olga", is_staff=True, role="Operator")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import factory
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.utils import timezone
 from factory.django import DjangoModelFactory
 
@@ -159,7 +159,7 @@ class FeedbackEventFactory(DjangoModelFactory[AgentFeedback]):
 
 
 class UserFactory(DjangoModelFactory[Any]):
-    """A person without any right. `permissions=["feedback_app.triage_badcasereview"]` gives some."""
+    """A person without any right. `role="Reviewer"` or `permissions=["cases_app.view_caselibrary"]` gives some."""
 
     class Meta:
         model = get_user_model()
@@ -168,6 +168,12 @@ class UserFactory(DjangoModelFactory[Any]):
     username = factory.Sequence(lambda n: f"person-{n:03}")
     email = factory.LazyAttribute(lambda user: f"{user.username}@example.org")
     password = factory.django.Password(PASSWORD)
+
+    @factory.post_generation
+    def role(self, create: bool, name: str | None, **_: Any) -> None:
+        """Put the person into the group of this name."""
+        if create and name:
+            self.groups.add(Group.objects.get(name=name))
 
     @factory.post_generation
     def permissions(self, create: bool, names: Iterable[str] | None, **_: Any) -> None:

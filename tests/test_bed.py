@@ -3,13 +3,14 @@
 import pytest
 
 from cases_app.models import FaultCategory
-from tests.factories import CaseFactory, InvocationFactory, SessionFactory, TriageFactory
+from tests.factories import CaseFactory, InvocationFactory, SessionFactory, TriageFactory, UserFactory
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("_round", [1, 2])
 def test_seeds_survive_a_flush(_round):
     assert FaultCategory.objects.count() > 1
+    assert UserFactory(role="Reviewer").has_perm("feedback_app.triage_badcasereview")
 
 
 def test_scoring_runs_in_a_test(api, score_due):
@@ -28,8 +29,8 @@ def test_factories_make_valid_rows(db):
 
 def test_people_may_what_their_part_asks(reviewer, lead):
     assert reviewer.has_perm("feedback_app.triage_badcasereview")
-    assert not reviewer.has_perm("cases_app.publish_caselibrary")
-    assert lead.has_perm("cases_app.publish_caselibrary")
+    assert not reviewer.has_perm("feedback_app.assign_badcasereview")
+    assert lead.has_perm("feedback_app.assign_badcasereview")
 
 
 @pytest.mark.browser
