@@ -1,0 +1,107 @@
+"""How the running web and worker processes talk to the database, seen from the database itself."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.services.conftest import whole_session
+from tests.stack import wait_until
+
+pytestmark = pytest.mark.services
+
+ID_COLUMNS = {
+    ("diagnosis_session", "session_id"),
+    ("diagnosis_session", "conversation_id"),
+    ("agent_step", "session_id"),
+    ("agent_step", "agent_name"),
+    ("tool_invocation", "session_id"),
+    ("tool_invocation", "invocation_id"),
+    ("tool_invocation", "tool_name"),
+    ("case_library", "diagnosis_id"),
+    ("agent_feedback", "session_id"),
+    ("agent_feedback", "turn_id"),
+    ("agent_feedback", "client_event_id"),
+    ("bad_case_review", "session_id"),
+}
+"""Some that must compare exactly; that no other id column is forgotten is asserted by name below."""
+
+
+def isolation_of_waiters(stack, session_id, start):
+    """Isolation levels of the transactions that wait for this session's row while we hold it."""
+    with stack.connection() as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT id FROM diagnosis_session WHERE session_id = %s FOR UPDATE", [session_id])
+        start()
+        found = []
+
+        def look():
+            found[:] = stack.sql(
+                "SELECT t.trx_isolation_level FROM information_schema.INNODB_TRX t"
+                " JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id"
+                " WHERE p.DB = %s AND t.trx_state = 'LOCK WAIT'",
+                stack.database,
+            )
+            return bool(found)
+
+        wait_until(look, 8, "nobody waits for the row")
+        return {level for (level,) in found}
+
+
+def test_web_and_worker_run_at_read_committed(stack, new_ids):
+    [session_id] = new_ids(1)
+    stack.send("POST", "/api/sessions", {"sessionId": session_id, "query": "why?"})
+    patch = {"status": "SUCCESS", "answer": "so."}
+    answers = []
+    sender = threading.Thread(
+        target=lambda: answers.append(stack.send("PATCH", f"/api/sessions/{session_id}", patch).status)
+    )
+    assert isolation_of_waiters(stack, session_id, sender.start) == {"READ COMMITTED"}
+    sender.join()
+    assert answers == [200]
+    stack.wait_scored([session_id], 10)
+
+    # A sweep picks up what is owed; holding the row, we see the worker's own connection wait.
+    owe = "UPDATE diagnosis_session SET evaluation_due_at = UTC_TIMESTAMP(6) WHERE session_id = %s"
+    stack.sql(owe, session_id)
+    assert isolation_of_waiters(stack, session_id, lambda: None) == {"READ COMMITTED"}
+    stack.wait_scored([session_id], 20)
+
+
+def test_the_environment_passes_the_database_check(stack):
+    assert "no issues" in stack.manage("check", "--database", "default")
+
+
+def test_ids_compare_exactly_and_text_keeps_every_character(stack, new_ids):
+    [prefix] = new_ids(1)
+    text = "👩‍👩‍👧‍👦 𠮷 🇩🇪 😀"
+    for session_id in (f"{prefix}-ABC", f"{prefix}-abc"):
+        whole = whole_session(session_id, query=text, metadata={text: text})
+        assert stack.send("POST", "/api/sessions/batch", [whole]).body["accepted"] == 1
+        assert stack.send("GET", f"/api/sessions/{session_id}").body["metadata"] == {text: text}
+    stored = stack.sql("SELECT HEX(query) FROM diagnosis_session WHERE session_id LIKE %s", f"{prefix}-%")
+    assert stored == [(text.encode().hex().upper(),)] * 2
+
+
+def test_over_long_text_is_refused_not_cut(stack, new_ids):
+    [session_id] = new_ids(1)
+    answer = stack.send("POST", "/api/sessions", {"sessionId": session_id, "agentFlow": "x" * 33})
+    assert (answer.status, list(answer.body["errors"])) == (400, ["agentFlow"])
+    assert stack.sql("SELECT COUNT(*) FROM diagnosis_session WHERE session_id = %s", session_id) == [(0,)]
+
+
+def test_id_columns_are_binary_and_all_text_is_utf8mb4(stack):
+    columns = stack.sql(
+        "SELECT TABLE_NAME, COLUMN_NAME, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
+        " WHERE TABLE_SCHEMA = %s AND CHARACTER_SET_NAME IS NOT NULL",
+        stack.database,
+    )
+    assert {charset for *_, charset, _ in columns} == {"utf8mb4"}
+    tables = {table for table, _ in ID_COLUMNS}
+    ids = {
+        (table, column): collation
+        for table, column, _, collation in columns
+        if (table, column) in ID_COLUMNS or (table in tables and column.endswith("_id"))
+    }
+    assert ids.keys() >= ID_COLUMNS
+    assert set(ids.values()) == {"utf8mb4_bin"}, ids
