@@ -74,6 +74,14 @@ class DiagnosisSessionQuerySet(models.QuerySet["DiagnosisSession"]):
         unclaimed = Q(evaluation_claimed_until=None) | Q(evaluation_claimed_until__lt=now)
         return self.filter(unclaimed, evaluation_due_at__lte=now)
 
+    def evaluation_pending(self) -> DiagnosisSessionQuerySet:
+        """Sessions that owe a score, whoever holds them."""
+        return self.exclude(evaluation_due_at=None)
+
+    def evaluation_failed(self) -> DiagnosisSessionQuerySet:
+        """Sessions whose last attempt at scoring failed: none follows unless facts change or somebody asks."""
+        return self.filter(evaluation_due_at=None, evaluation_attempts__gt=0)
+
 
 class DiagnosisSession(models.Model):
     """One diagnosis: one question, one answer.
@@ -81,7 +89,7 @@ class DiagnosisSession(models.Model):
     `self_evaluation` holds what the agent said of itself, with the rules' verdict merged over it:
     `{"confidence": 0-100, "reasoning", "evidence_count", "tools_proposed", "tools_accepted",
     "evidence_score": 0-100, "source": "rule", "factors": [{"name", "delta", "description"}]}`.
-    `evidence_score` and `confidence` repeat two of its values as columns, for lists and filters.
+    `evidence_score`, `confidence` and the two counts of tools repeat its values as columns, for lists and figures.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -115,6 +123,9 @@ class DiagnosisSession(models.Model):
 
     evidence_score = models.PositiveSmallIntegerField(_("evidence score"), null=True)
     confidence = models.FloatField(_("confidence"), null=True)
+    # Both or neither, and only when they make sense (`rules.stated_adoption`).
+    tools_proposed = models.PositiveIntegerField(_("tools proposed"), null=True)
+    tools_accepted = models.PositiveIntegerField(_("tools accepted"), null=True)
     # When a score became due; null when none is owed. The row is the queue, the broker only a hint.
     evaluation_due_at = models.DateTimeField(_("score due at"), null=True)
     evaluation_claimed_until = models.DateTimeField(null=True)
@@ -133,9 +144,25 @@ class DiagnosisSession(models.Model):
             models.Index(fields=["status"], name="session_status"),
             models.Index(fields=["agent_flow"], name="session_agent_flow"),
             models.Index(fields=["feedback", "created_at"], name="session_feedback_created"),
-            models.Index(fields=["evaluation_due_at"], name="session_evaluation_due"),
+            models.Index(fields=["evaluation_due_at", "evaluation_attempts"], name="session_evaluation_due"),
             models.Index(fields=["conversation_id"], name="session_conversation"),
             models.Index(fields=["evidence_score"], name="session_evidence_score"),
+            # Figures over a period read this index alone: the rows, with their long texts, are 20 times as wide.
+            models.Index(
+                fields=[
+                    "created_at",
+                    "agent_flow",
+                    "session_id",
+                    "feedback",
+                    "total_duration_ms",
+                    "total_token_count",
+                    "evidence_score",
+                    "confidence",
+                    "tools_proposed",
+                    "tools_accepted",
+                ],
+                name="session_figures",
+            ),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(status__in=Status.values), name="session_status_known"),
@@ -215,6 +242,7 @@ class AgentStep(models.Model):
         indexes = [
             models.Index(fields=["session", "step_index"], name="agent_step_order"),
             models.Index(fields=["agent_name"], name="agent_step_agent"),
+            models.Index(fields=["session", "agent_name", "duration_ms"], name="agent_step_figures"),
         ]
 
     def __str__(self) -> str:
@@ -278,6 +306,17 @@ class ToolInvocation(models.Model):
         indexes = [
             models.Index(fields=["tool_name"], name="tool_invocation_tool"),
             models.Index(fields=["retrieval_layer"], name="tool_invocation_layer"),
+            models.Index(
+                fields=[
+                    "session",
+                    "tool_name",
+                    "retrieval_layer",
+                    "l0_match_count",
+                    "l1_match_count",
+                    "is_truncated",
+                ],
+                name="tool_invocation_figures",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
+
+from django.db.models import Q
 
 MIN_SCORE, MAX_SCORE = 0, 100
 
 STRONG, PARTIAL, WEAK = "strong", "partial", "weak"
 BANDS: tuple[tuple[str, int], ...] = ((STRONG, 60), (PARTIAL, 30), (WEAK, MIN_SCORE))
 """How people read a score, and where each band begins: an exact hit is strong, tools that ran are partial."""
+
+CONFIDENT_ABOVE = 80
+"""From the design's question: which sessions were this sure of themselves, and yet rejected?"""
+
+MAX_TOOLS = 10_000
+"""Most tools that one session can have proposed; more is no count of tools, and would drown all others in a sum."""
 
 RULE_KEYS = ("evidence_score", "source", "factors", "llm_opinion")
 """Keys of `self_evaluation` that are ours. An agent's own values under these names are not taken over."""
@@ -62,6 +70,22 @@ class InvocationFacts:
         if count is None:
             return layer in (self.retrieval_layer or "").split("+")
         return count > 0
+
+
+def is_retrieval(retrieval_tools: Collection[str]) -> Q:
+    """`InvocationFacts.is_retrieval` as a condition on `tool_invocation`."""
+    return (
+        Q(retrieval_layer__gt="")
+        | Q(l0_match_count__isnull=False)
+        | Q(l1_match_count__isnull=False)
+        | Q(tool_name__in=list(retrieval_tools))
+    )
+
+
+def hits(layer: str) -> Q:
+    """`InvocationFacts.hits` as a condition on `tool_invocation`."""
+    count = f"{layer.lower()}_match_count"
+    return Q((f"{count}__gt", 0)) | Q((f"{count}__isnull", True), retrieval_layer__in=(layer, "L0+L1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +173,26 @@ def stated_confidence(self_evaluation: dict[str, object] | None) -> float | None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:  # noqa: PLR2004
         return None
     return float(value)
+
+
+class Adoption(NamedTuple):
+    """How many tools an agent proposed in a session, and how many of them were accepted."""
+
+    proposed: int
+    accepted: int
+
+
+def stated_adoption(self_evaluation: dict[str, object] | None) -> Adoption | None:
+    """What the agent said of its tools, when it gave both numbers and 0 ≤ accepted ≤ proposed ≤ 10,000."""
+    said = self_evaluation or {}
+    proposed, accepted = _whole(said.get("tools_proposed")), _whole(said.get("tools_accepted"))
+    if proposed is None or accepted is None or not 0 <= accepted <= proposed <= MAX_TOOLS:
+        return None
+    return Adoption(proposed, accepted)
+
+
+def _whole(value: object) -> int | None:
+    """A JSON number without a fraction: 4 and 4.0, but not true."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

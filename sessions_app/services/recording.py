@@ -208,6 +208,8 @@ class _Book:
         if _merge(session, values):
             self.touched.add(session.session_id)
         session.confidence = rules.stated_confidence(session.self_evaluation)
+        adoption = rules.stated_adoption(session.self_evaluation)
+        session.tools_proposed, session.tools_accepted = adoption or (None, None)
         if session.status != old_status:
             self.with_new_evidence.add(session.session_id)
         if session.answer and session.answer != old_answer:
@@ -362,7 +364,8 @@ _SESSION_FIELDS = (
 )  # fmt: skip
 _SESSION_SAVED = [
     *_SESSION_FIELDS, *TOTALS, "status", "metadata", "self_evaluation", "reported_totals", "is_sanitised", "confidence",
-    "created_at", "updated_at", "evaluation_due_at", "evaluation_attempts", "evaluation_error",
+    "tools_proposed", "tools_accepted", "created_at", "updated_at",
+    "evaluation_due_at", "evaluation_attempts", "evaluation_error",
 ]  # fmt: skip
 _STEP_FIELDS = (
     "model_input", "model_output", "thought", "duration_ms", "token_count", "input_tokens", "output_tokens",
