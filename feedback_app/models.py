@@ -87,7 +87,9 @@ class AgentFeedback(models.Model):
         verbose_name_plural = _("feedback events")
         ordering = ["-created_at"]
         indexes = [
-            models.Index(fields=["agent_id", "created_at"], name="feedback_agent_created"),
+            # Summaries read these two alone, without the payloads.
+            models.Index(fields=["agent_id", "created_at", "type", "value", "session"], name="feedback_agent_created"),
+            models.Index(fields=["created_at", "type", "value", "session"], name="feedback_created"),
             models.Index(fields=["type"], name="feedback_type"),
         ]
         constraints = [

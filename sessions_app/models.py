@@ -152,6 +152,7 @@ class DiagnosisSession(models.Model):
                 fields=[
                     "created_at",
                     "agent_flow",
+                    "agent_id",
                     "session_id",
                     "feedback",
                     "total_duration_ms",

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from feedback_app.rules import EVENT_TYPES, MAX_EVENT_TEXT_CHARS
 from sessions_app.models import Verdict
 from sessions_app.wire.fields import FreeObjectField, IdField, MomentField, TextField
+from sessions_app.wire.reports import PeriodSerializer
 from sessions_app.wire.serializers import StrictSerializer
 
 
@@ -56,3 +57,38 @@ class EventsOutcomeSerializer(serializers.Serializer[Any]):
 
     accepted = serializers.IntegerField()
     rejected = EventRejectionSerializer(many=True)
+
+
+class CountsSerializer(serializers.Serializer[Any]):
+    """Events of each kind."""
+
+    def get_fields(self) -> Any:
+        """One for each kind there is, under its name on the wire."""
+        return {name: serializers.IntegerField() for name in EVENT_TYPES}
+
+
+class SummarySerializer(serializers.Serializer[Any]):
+    """What the feedback events of a period say. Null where there is nothing to divide.
+
+    `approvalRate`: percent of the thumbs that point up, every event counted. `avgStar`: 1 to 5. `avgEditDistance`:
+    0 to 1. `reAskRate`: events of the kind re_ask in percent of the sessions created in the period.
+    """
+
+    period = PeriodSerializer()
+    approvalRate = serializers.FloatField(source="approval_rate", allow_null=True)
+    avgStar = serializers.FloatField(source="avg_star", allow_null=True)
+    avgEditDistance = serializers.FloatField(source="avg_edit_distance", allow_null=True)
+    correctionCount = serializers.IntegerField(source="correction_count")
+    reAskRate = serializers.FloatField(source="re_ask_rate", allow_null=True)
+    sessions = serializers.IntegerField()
+    thumbsUp = serializers.IntegerField(source="thumbs_up")
+    counts = CountsSerializer()
+
+
+class FeedbackReportSerializer(SummarySerializer):
+    """The summary of the whole period, and of each day or week of it where an interval was asked for."""
+
+    agentId = serializers.CharField(allow_null=True)
+    agentFlow = serializers.CharField(allow_null=True)
+    interval = serializers.CharField()
+    buckets = SummarySerializer(many=True)

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.utils.translation import gettext, override
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import AllowAny
@@ -14,19 +14,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from feedback_app.api.filters import INTERVALS, NO_INTERVAL, SummaryFilter
 from feedback_app.api.serializers import (
     EventInputSerializer,
     EventsOutcomeSerializer,
+    FeedbackReportSerializer,
+    SummarySerializer,
     VerdictInputSerializer,
     VerdictOutcomeSerializer,
 )
+from feedback_app.selectors.summary import feedback_report
 from feedback_app.services.submission import EventData, record_event, submit_verdict
-from sessions_app.access.permissions import scope_of
+from sessions_app.access.permissions import CanRead, scope_of
 from sessions_app.access.throttling import AddressThrottle
 from sessions_app.errors import DomainError
 from sessions_app.models import ApiKey, Scope
 from sessions_app.services.tokens import is_feedback_token
 from sessions_app.wire.fields import SANITISED
+from sessions_app.wire.filters import REPORT_PARAMETERS
 from sessions_app.wire.parsers import BeaconJSONParser, StrictJSONParser
 from sessions_app.wire.serializers import flatten_errors, invalid_body
 
@@ -117,3 +122,34 @@ class FeedbackEventsView(APIView):
         check_may_speak(request, data["session_id"], data.pop("token", ""))
         data["is_sanitised"] = bool(body.context.get(SANITISED))
         record_event(cast("EventData", data))
+
+
+class FeedbackSummaryView(APIView):
+    """What people thought, in figures."""
+
+    permission_classes = [CanRead]
+
+    @extend_schema(
+        parameters=[
+            *REPORT_PARAMETERS,
+            OpenApiParameter("agentId", str),
+            OpenApiParameter(
+                "interval", str, enum=[*INTERVALS, NO_INTERVAL], default=NO_INTERVAL, description="The same per bucket."
+            ),
+        ],
+        responses=FeedbackReportSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """The feedback events of a period added up; by day or week too, cut at midnight in the server's time zone."""
+        asked = SummaryFilter.read(request)
+        period, interval = asked["period"], asked["interval"] or NO_INTERVAL
+        buckets = period.split(INTERVALS[interval]) if interval in INTERVALS else []
+        report = feedback_report(period, buckets, agent_id=asked["agentId"], agent_flow=asked["agentFlow"])
+        answer = {
+            **SummarySerializer(report.whole).data,
+            "agentId": asked["agentId"],
+            "agentFlow": asked["agentFlow"],
+            "interval": interval,
+            "buckets": SummarySerializer(report.parts, many=True).data,
+        }
+        return Response(answer)

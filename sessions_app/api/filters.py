@@ -1,40 +1,19 @@
-"""Filters of the session list."""
+"""Filters of the session list and of the metrics."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import django_filters
-from django import forms
-from django.core.exceptions import ValidationError
-from rest_framework import serializers
 
 from sessions_app.models import DiagnosisSession, Status, Verdict
-from sessions_app.wire.fields import MomentField
-from sessions_app.wire.serializers import flatten_errors
+from sessions_app.wire.filters import MomentFilter, ReportFilter
 
 
-class _MomentFormField(forms.Field):
-    """ISO 8601 as everywhere in the API; a date alone is its midnight, UTC."""
+class MetricsFilter(ReportFilter):
+    """Of `/api/metrics`."""
 
-    def to_python(self, value: Any) -> datetime | None:
-        if value in self.empty_values:
-            return None
-        text = f"{value}T00:00:00Z" if len(value) == len("2026-01-31") else str(value).replace(" ", "+")
-        try:
-            moment: datetime = MomentField().run_validation(text)
-        except serializers.ValidationError as error:
-            raise ValidationError(
-                [m for messages in flatten_errors(error.detail).values() for m in messages]
-            ) from error
-        return moment.astimezone(UTC)
-
-
-class MomentFilter(django_filters.Filter):
-    """A moment in a query string."""
-
-    field_class = _MomentFormField
+    agentName = django_filters.CharFilter(max_length=32)
 
 
 class SessionFilter(django_filters.FilterSet):

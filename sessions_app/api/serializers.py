@@ -21,6 +21,7 @@ from sessions_app.wire.fields import (
     OutputField,
     TextField,
 )
+from sessions_app.wire.reports import AverageSerializer, PeriodSerializer, RateSerializer
 from sessions_app.wire.serializers import StrictSerializer
 
 _OPTIONAL: dict[str, Any] = {"required": False, "allow_null": True}
@@ -277,3 +278,70 @@ class BatchSerializer(serializers.Serializer[Any]):
 
     accepted = serializers.IntegerField()
     rejected = RejectedSerializer(many=True)
+
+
+# -- metrics ---------------------------------------------------------------------------------------------------------
+
+
+class ToolAdoptionSerializer(serializers.Serializer[Any]):
+    """Tools accepted of those proposed, over the sessions that said both."""
+
+    value = serializers.FloatField(source="tool_adoption.value", allow_null=True)
+    numerator = serializers.IntegerField(source="tool_adoption.numerator")
+    denominator = serializers.IntegerField(source="tool_adoption.denominator")
+    sessions = serializers.IntegerField(source="adoption_sessions")
+
+
+class RetrievalsSerializer(serializers.Serializer[Any]):
+    """Where retrievals hit. `none`: a retrieval tool that said neither its layer nor a count."""
+
+    total = serializers.IntegerField()
+    l0Only = serializers.IntegerField(source="l0_only")
+    l1Only = serializers.IntegerField(source="l1_only")
+    both = serializers.IntegerField()
+    miss = serializers.IntegerField()
+    none = serializers.IntegerField(source="unsaid")
+
+
+class StepDurationSerializer(serializers.Serializer[Any]):
+    """How long one agent's steps take on average."""
+
+    agentName = serializers.CharField(source="agent_name")
+    averageDurationMs = AverageSerializer(source="duration_ms")
+
+
+class ConfidentSerializer(serializers.ModelSerializer[DiagnosisSession]):
+    """A session that was sure of itself."""
+
+    sessionId = IdField(source="session_id")
+    evidenceScore = serializers.IntegerField(source="evidence_score")
+    createdAt = MomentField(source="created_at")
+
+    class Meta:
+        model = DiagnosisSession
+        fields = ("sessionId", "confidence", "evidenceScore", "createdAt")
+
+
+class ConfidentButRejectedSerializer(serializers.Serializer[Any]):
+    """Sessions more than 80 % sure of themselves, yet rejected: how many, and the newest of them."""
+
+    count = serializers.IntegerField()
+    newest = ConfidentSerializer(many=True)
+
+
+class MetricsSerializer(serializers.Serializer[Any]):
+    """The six metrics and the aggregate questions of one period. Rates are shares from 0 to 1."""
+
+    period = PeriodSerializer()
+    agentFlow = serializers.CharField(allow_null=True)
+    agentName = serializers.CharField(allow_null=True)
+    sessions = serializers.IntegerField(source="figures.sessions")
+    averageDurationMs = AverageSerializer(source="figures.duration_ms")
+    averageTokens = AverageSerializer(source="figures.tokens")
+    toolAdoptionRate = ToolAdoptionSerializer(source="figures")
+    l0HitRate = RateSerializer(source="retrievals.l0_hit_rate")
+    truncationRate = RateSerializer(source="retrievals.truncation_rate")
+    satisfactionRate = RateSerializer(source="figures.satisfaction")
+    retrievals = RetrievalsSerializer()
+    stepDurations = StepDurationSerializer(source="step_durations", many=True)
+    confidentButRejected = ConfidentButRejectedSerializer(source="confident_but_rejected")

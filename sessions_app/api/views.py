@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from sessions_app.access.permissions import CanIngest, IngestOrRead
+from sessions_app.access.permissions import CanIngest, CanRead, IngestOrRead
 from sessions_app.api import serializers as wire
-from sessions_app.api.filters import SessionFilter
+from sessions_app.api.filters import MetricsFilter, SessionFilter
 from sessions_app.models import DiagnosisSession
 from sessions_app.records import SessionData, new_invocation_id
 from sessions_app.selectors.chain import session_with_chain
+from sessions_app.selectors.metrics import metrics
+from sessions_app.selectors.questions import confident_but_rejected, step_durations
+from sessions_app.selectors.slices import Slice
 from sessions_app.services.recording import Refused, record_batch, record_sessions
 from sessions_app.services.tokens import feedback_token
+from sessions_app.wire.filters import REPORT_PARAMETERS
 from sessions_app.wire.parsers import BadLine, NDJSONParser, StrictJSONParser
 from sessions_app.wire.serializers import BODY, flatten_errors
 
 MAX_BATCH = 500
+NEWEST = 20
+"""How many sessions a report names."""
 
 
 class SessionListView(generics.ListAPIView[DiagnosisSession]):
@@ -142,3 +148,34 @@ def _rejection(index: int, item: Any, errors: Any) -> dict[str, Any]:
         "sessionId": session_id[:64] if isinstance(session_id, str) else None,
         "errors": errors,
     }
+
+
+class MetricsView(APIView):
+    """How well the agents do."""
+
+    permission_classes = [CanRead]
+
+    @extend_schema(
+        parameters=[
+            *REPORT_PARAMETERS,
+            OpenApiParameter("agentName", str, description="Sessions in which this agent took a step."),
+        ],
+        responses=wire.MetricsSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """The six metrics and the aggregate questions, over the sessions created in a period."""
+        asked = MetricsFilter.read(request)
+        of = Slice(asked.pop("period"), asked["agentFlow"], asked["agentName"])
+        found = metrics(of)
+        report = {
+            **asked,
+            "period": of.period,
+            "figures": found.of_sessions,
+            "retrievals": found.of_retrievals,
+            "step_durations": step_durations(of),
+            "confident_but_rejected": {
+                "count": found.of_sessions.confident_but_rejected,
+                "newest": confident_but_rejected(of)[:NEWEST],
+            },
+        }
+        return Response(wire.MetricsSerializer(report).data)

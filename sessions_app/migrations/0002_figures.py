@@ -37,6 +37,7 @@ class Migration(migrations.Migration):
                 fields=[
                     "created_at",
                     "agent_flow",
+                    "agent_id",
                     "session_id",
                     "feedback",
                     "total_duration_ms",

@@ -149,6 +149,110 @@ def test_choices_name_what_there_is(five_sessions):
     assert known_agents() == ["executor", "planner"]
 
 
+# -- GET /api/metrics ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reader(client_with):
+    return client_with("read")
+
+
+def ask(client, **query):
+    response = client.get("/api/metrics", {"from": "2026-11-10", "to": "2026-11-13", **query})
+    assert response.status_code == 200, response.json()
+    return response.json()
+
+
+def test_the_api_gives_metrics_and_questions(five_sessions, reader):
+    assert ask(reader) == {
+        "period": {"from": "2026-11-10T00:00:00Z", "to": "2026-11-13T00:00:00Z"},
+        "agentFlow": None,
+        "agentName": None,
+        "sessions": 5,
+        "averageDurationMs": {"value": 30_000.0, "count": 4},
+        "averageTokens": {"value": 6_001 / 3, "count": 3},
+        "toolAdoptionRate": {"value": 4 / 7, "numerator": 4, "denominator": 7, "sessions": 3},
+        "l0HitRate": {"value": 0.5, "numerator": 2, "denominator": 4},
+        "truncationRate": {"value": 0.25, "numerator": 1, "denominator": 4},
+        "satisfactionRate": {"value": 2 / 3, "numerator": 2, "denominator": 3},
+        "retrievals": {"total": 4, "l0Only": 2, "l1Only": 1, "both": 0, "miss": 1, "none": 0},
+        "stepDurations": [  # the factory's steps take 800 ms: c, d; and a, b, c
+            {"agentName": "executor", "averageDurationMs": {"value": 800.0, "count": 2}},
+            {"agentName": "planner", "averageDurationMs": {"value": 800.0, "count": 3}},
+        ],
+        "confidentButRejected": {
+            "count": 1,
+            "newest": [
+                {
+                    "sessionId": "b",
+                    "confidence": 90.0,
+                    "evidenceScore": 50,
+                    "createdAt": "2026-11-10T23:59:59.999999Z",
+                }
+            ],
+        },
+    }
+
+
+def test_the_api_narrows_by_flow_and_agent(five_sessions, reader):
+    narrowed = ask(reader, agentFlow="AI_OPS", agentName="executor")
+    assert (narrowed["agentFlow"], narrowed["agentName"], narrowed["sessions"]) == ("AI_OPS", "executor", 2)
+    assert [row["agentName"] for row in narrowed["stepDurations"]] == ["executor"]
+    assert narrowed["confidentButRejected"] == {"count": 0, "newest": []}
+
+
+def test_without_a_period_the_api_takes_the_last_thirty_days(reader):
+    SessionFactory(created_at=timezone.now() - timedelta(days=29))
+    SessionFactory(created_at=timezone.now() - timedelta(days=31))
+    answer = reader.get("/api/metrics").json()
+    assert answer["sessions"] == 1
+    start, end = (datetime.fromisoformat(answer["period"][side]) for side in ("from", "to"))
+    assert end - start == timedelta(days=30)
+
+
+def test_an_empty_database_answers_null(reader):
+    answer = reader.get("/api/metrics").json()
+    assert answer["sessions"] == 0
+    assert answer["averageDurationMs"] == {"value": None, "count": 0}
+    assert answer["satisfactionRate"] == {"value": None, "numerator": 0, "denominator": 0}
+    assert answer["stepDurations"] == []
+
+
+def test_the_number_of_queries_does_not_grow(five_sessions, reader, django_assert_num_queries):
+    ask(reader)
+    for number in range(30):
+        another = SessionFactory(created_at=DAY_2, rejected=True, confidence=99.0)
+        StepFactory(session=another, agent_name=f"agent-{number}")
+    with django_assert_num_queries(5):  # the key; sessions, retrievals, steps, the newest confident ones
+        answer = ask(reader)
+    assert answer["confidentButRejected"]["count"] == 31
+    assert len(answer["confidentButRejected"]["newest"]) == 20
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        pytest.param({"from": "yesterday"}, "from", id="no-moment"),
+        pytest.param({"to": "2026-13-01"}, "to", id="no-date"),
+        pytest.param({"from": "2026-11-13T00:00:00Z"}, "from", id="an-empty-period"),
+        pytest.param({"agentFlow": "x" * 33}, "agentFlow", id="a-flow-too-long"),
+        pytest.param({"agentName": "a\x00"}, "agentName", id="nul"),
+        pytest.param({"agentflow": "CHAT"}, "agentflow", id="a-misspelt-filter"),
+    ],
+)
+def test_a_bad_filter_is_named(reader, query, field):
+    response = reader.get("/api/metrics", {"from": "2026-11-10", "to": "2026-11-13", **query})
+    body = response.json()
+    assert response.status_code == 400
+    assert set(body) == {"success", "code", "message", "errors"}
+    assert (body["code"], list(body["errors"])) == ("invalid", [field])
+
+
+def test_metrics_need_a_reading_key(client_with, anonymous):
+    assert anonymous.get("/api/metrics").status_code == 401
+    assert client_with("ingest", "feedback").get("/api/metrics").status_code == 403
+
+
 # -- what the agent said of its tools --------------------------------------------------------------------------------
 
 
