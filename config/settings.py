@@ -178,6 +178,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 4.5},
     },
+    "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
 
 # Only throttles live here. Several web processes share it when the broker is a Redis; alone, each counts for itself.
@@ -295,6 +296,10 @@ FEEDBACK_TOKEN_MAX_AGE_SECONDS = env.int("FEEDBACK_TOKEN_MAX_AGE_SECONDS", defau
 # -- domain ----------------------------------------------------------------------------------------------------------
 
 RETRIEVAL_TOOLS = env.list("RETRIEVAL_TOOLS", default=["lookup_knowledge"])
+# A trace whose outermost span never came is scored when nothing has come for this long.
+OTLP_QUIET_SECONDS = env.int("OTLP_QUIET_SECONDS", default=300)
+# How long the spans of a quiet trace are kept for late ones.
+OTLP_LEDGER_DAYS = env.int("OTLP_LEDGER_DAYS", default=7)
 EVALUATION_MAX_ATTEMPTS = env.int("EVALUATION_MAX_ATTEMPTS", default=5)
 TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
 

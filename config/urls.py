@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from config import health
+from sessions_app.api.traces import TracesView
 
 admin.autodiscover()
 
@@ -16,6 +17,7 @@ urlpatterns = [
     path("i18n/", include("django.conf.urls.i18n")),
     path("admin/", admin.site.urls),
     path("api/", include("sessions_app.api.urls")),
+    path("v1/traces", TracesView.as_view(), name="otlp-traces"),
     path("api/", include("feedback_app.api.urls")),
     path("api/", include("cases_app.api.urls")),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),

@@ -324,6 +324,25 @@ class ToolInvocation(models.Model):
         return str(self.tool_name)
 
 
+class OtlpTrace(models.Model):
+    """The ledger of one trace: what each span known so far says, from which its session's rows are derived.
+
+    Spans come in any order and number, so rows cannot be told from the last batch alone. Kept until the trace has been
+    quiet for OTLP_LEDGER_DAYS.
+    """
+
+    trace_id = IdField(primary_key=True, max_length=32)
+    session_id = IdField(db_index=True)  # no foreign key: a trace of mere HTTP spans has no session
+    spans = models.BinaryField()  # zlib of JSON: span id → SpanFacts
+    updated_at = models.DateTimeField(auto_now=True, db_index=True)
+
+    class Meta:
+        db_table = "otlp_trace"
+
+    def __str__(self) -> str:
+        return str(self.trace_id)
+
+
 class Scope(models.TextChoices):
     """What a key opens (contract 4)."""
 

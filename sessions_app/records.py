@@ -69,6 +69,9 @@ class SessionData(TypedDict):
     tool_invocations: NotRequired[list[InvocationData]]
     is_live: NotRequired[bool]  # our clock may stand in for a missing start or end
     is_sanitised: NotRequired[bool]
+    # Of a session that is derived from spans: the ids of all spans known. Its steps and invocations then stand for
+    # those spans exactly: their rows take these values, empty ones too, and rows of these spans that are not here go.
+    span_ids: NotRequired[list[str]]
     query: NotRequired[str | None]
     status: NotRequired[str | None]
     agent_flow: NotRequired[str | None]

@@ -10,3 +10,6 @@ answers_changed = Signal()
 
 sessions_opened = Signal()
 """Sessions were recorded for the first time. `session_ids: list[str]`."""
+
+people_judged = Signal()
+"""People annotated a trace. `session_id: str`, `judgements: list[dict]` of name, score, label, explanation."""

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from sessions_app.services import evaluation
+from sessions_app.services import evaluation, traces
 
 
 @shared_task
@@ -17,3 +17,10 @@ def sweep_evaluations() -> None:
     """Score what no message spoke of, and show that the worker works."""
     evaluation.beat("worker")
     evaluation.evaluate_due()
+
+
+@shared_task
+def prune_traces() -> None:
+    """Forget the spans of traces that have long been quiet."""
+    while traces.prune_quiet_traces() == traces.PRUNE_ROWS:
+        pass

@@ -135,6 +135,14 @@ def admin_user(db: None) -> Any:
 
 
 @pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real agent runs, beside the repository."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"no real runs at {SHARED_DATA}; SHARED_DATA names another folder")
+    return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
 def dbot_sessions() -> list[dict[str, Any]]:
     """The 22 recorded sessions of `dbot_sessions.jsonl`, in the wire form of a batch."""
     path = SHARED_DATA / "dbot_sessions.jsonl"

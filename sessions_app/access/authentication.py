@@ -16,13 +16,11 @@ class ApiKeyAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[None, ApiKey] | None:
         """The key of the request; None without the header. A header with a wrong key is refused on every route."""
-        parts = get_authorization_header(request).split()
-        if not parts:
+        secret = _secret_of(request)
+        if secret is None:
             return None
-        if len(parts) != 2 or parts[0].lower() != b"bearer":  # noqa: PLR2004
-            raise AuthenticationFailed("Send the key as: Authorization: Bearer <key>")
         try:
-            key = find_key(parts[1].decode("ascii"))
+            key = find_key(secret.decode("ascii"))
         except UnicodeDecodeError:
             key = None
         if key is None:
@@ -32,6 +30,17 @@ class ApiKeyAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:
         """What a 401 asks for."""
         return "Bearer"
+
+
+def _secret_of(request: Request) -> bytes | None:
+    """The key as `Authorization: Bearer <key>`, or as `x-api-key`, which is what some exporters can be told to send."""
+    parts = get_authorization_header(request).split()
+    if not parts:
+        other = request.headers.get("X-Api-Key")
+        return other.strip().encode("latin-1", "replace") if other else None
+    if len(parts) != 2 or parts[0].lower() != b"bearer":  # noqa: PLR2004
+        raise AuthenticationFailed("Send the key as: Authorization: Bearer <key>")
+    return parts[1]
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

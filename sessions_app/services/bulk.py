@@ -8,12 +8,12 @@ from typing import TypeVar
 from django.db import connection, models
 
 from sessions_app.fields import dumps
-from sessions_app.models import AgentStep, DiagnosisSession, ToolInvocation
+from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
 
 STATEMENT_CHARS = 1_000_000
 """About how many characters one INSERT carries; MariaDB's packet is 16 MiB and escaping may take 7 bytes for each."""
 
-AnyRow = TypeVar("AnyRow", DiagnosisSession, AgentStep, ToolInvocation)
+AnyRow = TypeVar("AnyRow", DiagnosisSession, AgentStep, ToolInvocation, OtlpTrace)
 
 
 def insert(model: type[AnyRow], rows: list[AnyRow]) -> None:
@@ -48,10 +48,11 @@ _HEAVY = {
     DiagnosisSession: ("query", "answer", "metadata", "self_evaluation"),
     AgentStep: ("model_input", "model_output", "thought"),
     ToolInvocation: ("input_params", "retrieval_details", "error_message"),
+    OtlpTrace: ("spans",),
 }
 
 
 def _weight(row: models.Model) -> int:
     """About how many characters a row takes in a statement."""
     heavy = (getattr(row, name) for name in _HEAVY[type(row)])
-    return 500 + sum(len(value) if isinstance(value, str) else len(dumps(value)) for value in heavy if value)
+    return 500 + sum(len(value) if isinstance(value, str | bytes) else len(dumps(value)) for value in heavy if value)

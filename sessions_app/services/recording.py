@@ -9,6 +9,9 @@ The rows that result do not depend on the order or the number of times the same 
 3. New rows are inserted, changed ones upserted, each table in one statement a chunk.
 4. Totals the caller did not send follow the rows. A finished session whose evidence changed owes a score.
 
+A session derived from spans (`span_ids`, see `sessions_app.records`) is exact instead of merged: the spans known so far
+are all there is, so its rows may also lose what they said, and rows of spans that moved elsewhere are deleted.
+
 A race for a new session's key, and a deadlock, run the whole transaction again (`sessions_app.db`).
 """
 
@@ -19,6 +22,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from django.conf import settings
 from django.db import DatabaseError, connection, models
 from django.db.models import Count, Sum
 from django.utils import timezone
@@ -134,8 +138,9 @@ class _Book:
     new_ids: set[str]
     steps: _Shelf[AgentStep] = field(default_factory=_Shelf)
     invocations: _Shelf[ToolInvocation] = field(default_factory=_Shelf)
-    parents: dict[Key, StepKey] = field(default_factory=dict)
-    callers: dict[Key, StepKey] = field(default_factory=dict)
+    parents: dict[Key, StepKey | None] = field(default_factory=dict)
+    callers: dict[Key, StepKey | None] = field(default_factory=dict)
+    spans: dict[str, set[str]] = field(default_factory=dict)
     touched: set[str] = field(default_factory=set)
     with_new_evidence: set[str] = field(default_factory=set)
     with_new_answer: set[str] = field(default_factory=set)
@@ -175,10 +180,13 @@ class _Book:
     def take(self, item: SessionData) -> None:
         """Merge one item into the book."""
         self._take_session(item)
+        is_exact = "span_ids" in item
+        if is_exact:
+            self.spans.setdefault(item["session_id"], set()).update(item["span_ids"])
         for step in item.get("steps", ()):
-            self._take_step(item["session_id"], step)
+            self._take_step(item["session_id"], step, is_exact=is_exact)
         for invocation in placed_invocations(item):
-            self._take_invocation(item["session_id"], invocation)
+            self._take_invocation(item["session_id"], invocation, is_exact=is_exact)
 
     def _take_session(self, item: SessionData) -> None:
         session = self.sessions[item["session_id"]]
@@ -224,12 +232,12 @@ class _Book:
             self.touched.add(session_id)
         return row
 
-    def _take_step(self, session_id: str, data: StepData) -> None:
+    def _take_step(self, session_id: str, data: StepData, *, is_exact: bool) -> None:
         key = StepKey(data["agent_name"], data["step_index"])
         row = self._step(session_id, key)
         values: dict[str, Any] = {name: data.get(name) for name in _STEP_FIELDS}
         # A row that called a tool keeps saying so; see `_take_invocation`.
-        values["has_tool_call"] = data.get("has_tool_call") or row.has_tool_call
+        values["has_tool_call"] = data.get("has_tool_call") or (row.has_tool_call and not is_exact)
         if data.get("token_count") is None:
             parts = [
                 value if value is not None else getattr(row, name)
@@ -238,13 +246,16 @@ class _Book:
             ]
             if any(data.get(name) is not None for name in ("input_tokens", "output_tokens")):
                 values["token_count"] = sum(part or 0 for part in parts)
-        if _merge(row, values):
+        if _merge(row, values, is_exact=is_exact):
             self._mark(self.steps, session_id, key)
-        if (parent := data.get("parent_step")) and parent != key:
+        parent = data.get("parent_step")
+        if parent and parent != key:
             self._step(session_id, parent)
             self.parents[session_id, key] = parent
+        elif is_exact:
+            self.parents[session_id, key] = None
 
-    def _take_invocation(self, session_id: str, placed: PlacedInvocation) -> None:
+    def _take_invocation(self, session_id: str, placed: PlacedInvocation, *, is_exact: bool) -> None:
         data, place = placed.data, placed.invocation_id
         row = self.invocations.rows.get((session_id, place))
         if row is None:
@@ -258,7 +269,7 @@ class _Book:
             values["output_preview"] = output
         if preview := values["output_preview"]:
             values["output_preview"] = preview[: ToolInvocation.PREVIEW_CHARS]
-        if changed := _merge(row, values):
+        if changed := _merge(row, values, is_exact=is_exact):
             self._mark(self.invocations, session_id, place)
             if changed & _EVIDENCE:
                 self.with_new_evidence.add(session_id)
@@ -267,6 +278,8 @@ class _Book:
             if _merge(step, {"has_tool_call": True}):
                 self._mark(self.steps, session_id, placed.step)
             self.callers[session_id, place] = placed.step
+        elif is_exact:
+            self.callers[session_id, place] = None
 
     def _mark(self, shelf: _Shelf[Any], session_id: str, place: object) -> None:
         self.touched.add(session_id)
@@ -276,6 +289,7 @@ class _Book:
 
     def save(self) -> None:
         """Write what is new and what changed, and tell the other apps."""
+        self._drop_moved_spans()
         new = [self.sessions[session_id] for session_id in sorted(self.new_ids)]
         old = [self.sessions[session_id] for session_id in sorted(self.touched - self.new_ids)]
         self._settle(new, self._sums_in_hand())
@@ -287,15 +301,39 @@ class _Book:
             upsert(DiagnosisSession, old, _SESSION_SAVED)
         self._announce()
 
+    def _drop_moved_spans(self) -> None:
+        """Delete rows of known spans that are now told elsewhere, or are not rows at all."""
+        stored = {session_id: spans for session_id, spans in self.spans.items() if session_id not in self.new_ids}
+        if not stored:
+            return
+        columns = ("pk", "session_id", "agent_name", "step_index", "span_id")
+        steps: Any = AgentStep.objects.of(*stored).exclude(span_id=None).values_list(*columns)
+        stale = [
+            (pk, session_id)
+            for pk, session_id, agent_name, step_index, span_id in steps
+            if span_id in stored[session_id] and (session_id, StepKey(agent_name, step_index)) not in self.steps.rows
+        ]
+        invocations: Any = ToolInvocation.objects.of(*stored).values_list("pk", "session_id", "invocation_id")
+        gone = [
+            (pk, session_id)
+            for pk, session_id, place in invocations
+            if place in stored[session_id] and (session_id, place) not in self.invocations.rows
+        ]
+        AgentStep.objects.filter(pk__in=[pk for pk, _ in stale]).delete()
+        ToolInvocation.objects.filter(pk__in=[pk for pk, _ in gone]).delete()
+        self.touched.update(session_id for _, session_id in (*stale, *gone))
+        self.with_new_evidence.update(session_id for _, session_id in gone)
+
     def _save_steps(self) -> None:
         insert(AgentStep, list(self.steps.new.values()))
         upsert(AgentStep, list(self.steps.changed.values()), _STEP_SAVED)
         self._read_step_keys()
         moved: list[AgentStep] = []
-        for key, parent in sorted(self.parents.items()):
-            row, parent_row = self.steps.rows[key], self.steps.rows[key[0], parent]
-            if row.parent_step_id != parent_row.pk:
-                row.parent_step_id = parent_row.pk
+        for key, parent in self.parents.items():
+            row = self.steps.rows[key]
+            parent_id = self.steps.rows[key[0], parent].pk if parent else None
+            if row.parent_step_id != parent_id:
+                row.parent_step_id = parent_id
                 moved.append(row)
         upsert(AgentStep, moved, ["parent_step"])
 
@@ -312,7 +350,7 @@ class _Book:
 
     def _save_invocations(self) -> None:
         for key, step in self.callers.items():
-            row, step_id = self.invocations.rows[key], self.steps.rows[key[0], step].pk
+            row, step_id = self.invocations.rows[key], self.steps.rows[key[0], step].pk if step else None
             if row.step_id != step_id:
                 row.step_id = step_id
                 self._mark(self.invocations, *key)
@@ -331,10 +369,19 @@ class _Book:
             }
             for name, value in {**filled, **session.reported_totals}.items():
                 setattr(session, name, value)
-            if session.is_finished and session.session_id in self.with_new_evidence:
-                session.evaluation_due_at = self.now
-                session.evaluation_attempts = 0
-                session.evaluation_error = ""
+            if session.session_id in self.with_new_evidence:
+                self._owe_score(session)
+
+    def _owe_score(self, session: DiagnosisSession) -> None:
+        """Now, of a finished session; once the spans have been quiet, where the one that ends it may never come."""
+        if session.is_finished:
+            session.evaluation_due_at = self.now
+        elif session.session_id in self.spans:
+            session.evaluation_due_at = self.now + timedelta(seconds=settings.OTLP_QUIET_SECONDS)
+        else:
+            return
+        session.evaluation_attempts = 0
+        session.evaluation_error = ""
 
     def _sums_in_hand(self) -> dict[str, _Sums]:
         """Sums of new sessions, all of whose rows are in the book."""
@@ -419,12 +466,15 @@ def _duration_ms(session: DiagnosisSession, own: _Sums) -> int | None:
     return duration if duration >= 0 else None
 
 
-def _merge(row: models.Model, values: dict[str, Any]) -> set[str]:
-    """Set what was said and differs; returns the names of the fields set. Nothing becomes emptier."""
+def _merge(row: models.Model, values: dict[str, Any], *, is_exact: bool = False) -> set[str]:
+    """Set what was said and differs; returns the names of the fields set. Nothing becomes emptier, unless exact."""
     changed: set[str] = set()
-    for name, value in values.items():
-        if value is None or value in ("", {}, []):
-            continue
+    for name, said in values.items():
+        value = said
+        if said is None or said in ("", {}, []):
+            if not is_exact:
+                continue
+            value = getattr(type(row)(), name) if said is None else said  # the column's default
         if getattr(row, name) != value:
             setattr(row, name, value)
             changed.add(name)

@@ -1,0 +1,134 @@
+"""OTLP/HTTP receiver, `POST /v1/traces`, protobuf and JSON.
+
+Answers as the OTLP specification says: 200 with the response message, which tells how many spans were rejected; an
+error with a `google.rpc.Status`; both in the content type of the request. Exporters send again after 429, 502, 503 and
+504 only, so whatever is our fault is a 503.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from rest_framework import status
+from rest_framework.exceptions import ParseError
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from sessions_app.access.permissions import CanIngest
+from sessions_app.otlp import spans
+from sessions_app.services.traces import record_spans
+from sessions_app.wire.parsers import read_body
+
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+MAX_REASONS = 5
+_RPC_CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 429: 8, 503: 14}
+_INTERNAL = 13
+
+
+class _BodyParser(BaseParser):
+    """The body as it is, inflated."""
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        """Bytes, at most MAX_BODY_BYTES of them."""
+        return read_body(stream, parser_context["request"].headers)
+
+
+class ProtobufParser(_BodyParser):
+    """OTLP's usual form."""
+
+    media_type = PROTOBUF
+
+
+class JSONBodyParser(_BodyParser):
+    """OTLP in JSON."""
+
+    media_type = JSON
+
+
+class AsAsked(BaseContentNegotiation):
+    """The answer follows the request's own type, so whatever `Accept` says is well."""
+
+    def select_parser(self, request: Request, parsers: Any) -> Any:
+        """By content type, without its parameters."""
+        wanted = _content_type(request)
+        return next((parser for parser in parsers if parser.media_type == wanted), None)
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        """Never asked for its rendering: the view answers in bytes."""
+        return renderers[0], renderers[0].media_type
+
+
+class TracesView(APIView):
+    """Traces of any OpenTelemetry SDK or collector."""
+
+    permission_classes = [CanIngest]
+    parser_classes = [ProtobufParser, JSONBodyParser]
+    content_negotiation_class = AsAsked
+
+    @extend_schema(
+        request={PROTOBUF: OpenApiTypes.BINARY, JSON: OpenApiTypes.OBJECT}, responses={(200, JSON): OpenApiTypes.OBJECT}
+    )
+    def post(self, request: Request) -> HttpResponse:
+        """Take spans in; a bad one is rejected and counted, its neighbours are stored."""
+        is_json = _content_type(request) == JSON
+        try:
+            body = cast("bytes", request.data)
+            decoded = spans.decode_json(body) if is_json else spans.decode_protobuf(body)
+        except spans.UndecodableError as error:
+            raise ParseError(str(error)) from error
+        good, reasons = spans.split(decoded)
+        outcome = record_spans(good)
+        return _answer(is_json=is_json, reasons=[*reasons, *outcome.rejected])
+
+    def handle_exception(self, exc: Exception) -> Any:
+        """The one handler's refusal, as a `google.rpc.Status`."""
+        response: Response = super().handle_exception(exc)
+        code = response.status_code
+        if code >= status.HTTP_500_INTERNAL_SERVER_ERROR:
+            code = status.HTTP_503_SERVICE_UNAVAILABLE
+        body: Any = response.data
+        rpc_code, message = _RPC_CODES.get(code, _INTERNAL), str(body["message"])
+        if _content_type(self.request) == PROTOBUF:
+            answer = HttpResponse(_status_message(rpc_code, message), status=code, content_type=PROTOBUF)
+        else:
+            answer = HttpResponse(json.dumps({"code": rpc_code, "message": message}), status=code, content_type=JSON)
+        for name, value in response.headers.items():
+            if name in ("Retry-After", "WWW-Authenticate"):
+                answer[name] = value
+        if code == status.HTTP_503_SERVICE_UNAVAILABLE:
+            answer.setdefault("Retry-After", "5")
+        return answer
+
+
+def _answer(*, is_json: bool, reasons: list[str]) -> HttpResponse:
+    """ExportTraceServiceResponse: empty, or with the partial success."""
+    message = "; ".join(reasons[:MAX_REASONS])
+    if is_json:
+        # 64-bit integers are strings in OTLP's JSON.
+        partial = {"partialSuccess": {"rejectedSpans": str(len(reasons)), "errorMessage": message}} if reasons else {}
+        return HttpResponse(json.dumps(partial), content_type=JSON)
+    response = ExportTraceServiceResponse()
+    if reasons:
+        response.partial_success.rejected_spans = len(reasons)
+        response.partial_success.error_message = message
+    return HttpResponse(response.SerializeToString(), content_type=PROTOBUF)
+
+
+def _status_message(code: int, message: str) -> bytes:
+    """`google.rpc.Status` in protobuf: field 1 varint, field 2 string."""
+    text = message.encode()[:1000].decode(errors="ignore").encode()
+    length = len(text)
+    size = bytes([length]) if length < 128 else bytes([length & 0x7F | 0x80, length >> 7])  # noqa: PLR2004
+    return b"\x08" + bytes([code]) + b"\x12" + size + text
+
+
+def _content_type(request: Request) -> str:
+    return (request.content_type or "").split(";")[0].strip().lower()
