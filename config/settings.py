@@ -250,6 +250,7 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
 ]
 LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
@@ -355,8 +356,27 @@ UNFOLD: dict[str, Any] = {
     "SITE_TITLE": _("Diagnosis review"),
     "SITE_HEADER": _("Diagnosis review"),
     "SITE_SYMBOL": "troubleshoot",
+    "SITE_URL": None,
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": lambda _request: static("img/favicon.svg")}],
     "SHOW_LANGUAGES": True,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "STYLES": [lambda _request: static("css/desk.css")],
+    "SIDEBAR": {"navigation": "config.navigation.sidebar"},
+    # One calm blue. What colours mean stands in static/css/desk.css; this one only says "you can press here".
+    "COLORS": {
+        "primary": {
+            "50": "oklch(97% .012 250)",
+            "100": "oklch(94% .024 250)",
+            "200": "oklch(88% .05 250)",
+            "300": "oklch(80% .085 250)",
+            "400": "oklch(71% .115 250)",
+            "500": "oklch(65% .125 250)",
+            "600": "oklch(49.5% .115 250)",
+            "700": "oklch(43% .1 250)",
+            "800": "oklch(37% .085 250)",
+            "900": "oklch(31% .07 250)",
+            "950": "oklch(24% .05 250)",
+        }
+    },
 }

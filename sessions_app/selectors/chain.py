@@ -94,6 +94,7 @@ class Timeline:
     steps: list[StepLine]
     loose: list[Call]
     totals: Counter[str]  # mark → how many calls carry it, in the whole session
+    models: list[str]  # names of those that took part, in the whole session
     step_count: int
     call_count: int
     hidden_loose: int
@@ -127,6 +128,7 @@ def timeline(session_id: str, page: int = 1) -> Timeline:
         steps=shown,
         loose=loose[:LOOSE_SHOWN],
         totals=Counter(mark for call in calls for mark in call.marks),
+        models=sorted({line.row.model_name for line in lines if line.row.model_name}),
         step_count=len(lines),
         call_count=len(calls),
         hidden_loose=max(0, len(loose) - LOOSE_SHOWN),

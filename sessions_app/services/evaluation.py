@@ -17,7 +17,7 @@ from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
-from sessions_app import rules
+from sessions_app import rules, signals
 from sessions_app.db import in_transaction
 from sessions_app.models import DiagnosisSession, Heartbeat, ToolInvocation
 
@@ -59,10 +59,16 @@ def evaluate_due(*, limit: int = SWEEP_LIMIT, seconds: float = SWEEP_SECONDS) ->
 @in_transaction
 def request_evaluation(*, session_ids: Iterable[str]) -> int:
     """Owe a score again, with all attempts: for a reviewer who wants another try. Returns for how many."""
-    finished = DiagnosisSession.objects.finished().filter(session_id__in=list(session_ids))
-    return finished.update(
-        evaluation_due_at=timezone.now(), evaluation_claimed_until=None, evaluation_attempts=0, evaluation_error=""
+    wanted = list(session_ids)
+    owed = (
+        DiagnosisSession.objects.finished()
+        .filter(session_id__in=wanted)
+        .update(
+            evaluation_due_at=timezone.now(), evaluation_claimed_until=None, evaluation_attempts=0, evaluation_error=""
+        )
     )
+    signals.facts_changed.send(DiagnosisSession, session_ids=wanted)
+    return owed
 
 
 def _claim(session_id: str) -> int | None:

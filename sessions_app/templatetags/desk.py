@@ -26,7 +26,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from sessions_app import rules
 from sessions_app.fields import dumps
 from sessions_app.markdown import render_markdown, split_markdown
-from sessions_app.models import DiagnosisSession, Status, Verdict
+from sessions_app.models import AgentFlow, DiagnosisSession, Status, Verdict
 from sessions_app.selectors.chain import CLIP_CHARS, Call
 from sessions_app.text import loads_strict
 
@@ -250,12 +250,13 @@ _JOINERS = "\u200c\u200d"  # hold scripts and emoji together
 
 
 @register.filter
-def excerpt(text: str | None, chars: int = EXCERPT_CHARS) -> str:
+def excerpt(value: object, chars: int = EXCERPT_CHARS) -> str:
     """The beginning of a text in one line, without characters that cannot be seen or that turn the line round."""
-    head = (text or "")[: chars * 4]
+    text = "" if value is None else str(value)
+    head = text[: chars * 4]
     seen = "".join(c if unicodedata.category(c) not in _UNSEEN or c in _JOINERS else " " for c in head)
     line = " ".join(seen.split())
-    return line if len(line) <= chars and len(head) == len(text or "") else f"{line[:chars].rstrip()}…"
+    return line if len(line) <= chars and len(head) == len(text) else f"{line[:chars].rstrip()}…"
 
 
 @register.filter
@@ -384,7 +385,7 @@ def totals(counter: Mapping[str, int]) -> list[tuple[str, int]]:
 @register.simple_tag
 def call_badge(mark: str, times: int) -> SafeString:
     """A mark and how many calls carry it."""
-    return badge(mark, f"{CALL_LABELS[mark]} {number(times)}", CALL_TITLES.get(mark, ""))
+    return badge(mark, f"{CALL_LABELS[mark]}: {number(times)}", CALL_TITLES.get(mark, ""))
 
 
 @register.simple_tag
@@ -405,3 +406,45 @@ def is_clipped(text: str) -> bool:
 def pages(count: int) -> range:
     """Page numbers from 1."""
     return range(1, count + 1)
+
+
+# -- lists -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveFilter:
+    """One thing a change list is narrowed to. `without` is the list without it."""
+
+    title: str
+    value: str
+    without: str
+
+
+@register.simple_tag
+def active_filters(changelist: Any) -> list[ActiveFilter]:
+    """The filters in use, for any change list whose filters are `SimpleListFilter`s or have fields of their own."""
+    found: list[ActiveFilter] = []
+    for spec in changelist.filter_specs:
+        names = [name for name in spec.expected_parameters() if changelist.filter_params.get(name)]
+        for name in names:
+            for value in changelist.filter_params[name]:
+                rest = [other for other in changelist.filter_params[name] if other != value]
+                found.append(
+                    ActiveFilter(
+                        str(spec.title), _words(spec, name, value), changelist.get_query_string({name: rest or None})
+                    )
+                )
+    return [active for active in found if active.value]
+
+
+def _words(spec: Any, name: str, value: str) -> str:
+    """A chosen value as its filter calls it; of a range, with the end it is."""
+    labels = {str(key): str(label) for key, label in getattr(spec, "lookup_choices", ())}
+    sign = {"_from": "≥ ", "_to": "≤ "}.get(name.removeprefix(str(getattr(spec, "parameter_name", ""))), "")
+    return sign + (labels.get(value) or excerpt(value))
+
+
+@register.filter
+def flow_name(flow: str) -> str:
+    """A flow of the design in the reader's language; any other as the agent wrote it."""
+    return str(dict(AgentFlow.choices).get(flow, flow))

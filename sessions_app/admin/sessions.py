@@ -1,0 +1,295 @@
+"""Sessions: facts to look through. Nobody adds, edits or deletes them here; a score may be asked for again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Left
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+from django.views.decorators.http import require_POST
+from unfold.admin import ModelAdmin
+from unfold.views import ChangeList
+
+from sessions_app.admin import filters
+from sessions_app.errors import UnknownObjectError
+from sessions_app.models import AgentFlow, DiagnosisSession
+from sessions_app.paging import BoundedPaginator
+from sessions_app.panels import panels_of
+from sessions_app.selectors.chain import step_texts, timeline
+from sessions_app.services.evaluation import request_evaluation
+from sessions_app.templatetags import desk
+from sessions_app.text import is_id
+
+SEARCHED_SESSIONS = 100_000
+"""A search in texts reads rows one by one; it goes no further back than this many sessions of the chosen period."""
+MAX_NAMED = 1000
+RESCORE_BATCH = 1000
+
+
+class SessionChangeList(ChangeList):
+    """Bounds what no index helps: searches in texts, and filters on what tools did."""
+
+    searched = SEARCHED_SESSIONS
+    is_windowed = False
+    """Whether older sessions of the period were left out."""
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[DiagnosisSession]:
+        """The filtered sessions; of the newest SEARCHED_SESSIONS only, where each row must be looked at."""
+        sessions: QuerySet[DiagnosisSession] = super().get_queryset(request, exclude_parameters)
+        period: QuerySet[DiagnosisSession] = DiagnosisSession.objects.all()
+        reads_rows = bool(self.query) and named_sessions(self.query) is None
+        for spec in self.filter_specs:
+            if isinstance(spec, filters.PeriodFilter | filters.DayFilter):
+                period = spec.queryset(request, period)
+            reads_rows |= isinstance(spec, filters.FactsFilter | filters.AgentFilter) and bool(spec.value())
+        if not reads_rows:
+            return sessions
+        moments = period.order_by("-created_at").values_list("created_at", flat=True)
+        oldest = moments[SEARCHED_SESSIONS : SEARCHED_SESSIONS + 1].first()
+        self.is_windowed = oldest is not None
+        return sessions.filter(created_at__gte=oldest) if oldest else sessions
+
+
+def named_sessions(term: str) -> list[int] | None:
+    """Keys of the session or the conversation with exactly this id; None when the term names none."""
+    if not is_id(term):
+        return None
+    named = DiagnosisSession.objects.filter(Q(session_id=term) | Q(conversation_id=term))
+    return list(named.order_by().values_list("pk", flat=True)[:MAX_NAMED]) or None
+
+
+@admin.register(DiagnosisSession)
+class DiagnosisSessionAdmin(ModelAdmin):
+    """The list of sessions, the page of one, and the one thing to do: score again."""
+
+    list_display = ("question", "agent", "run", "score", "verdict", "work", "took", "tokens", "created")
+    list_display_links = ("question",)
+    sortable_by = ("score", "created")
+    list_filter = (
+        filters.ScoringFilter,
+        filters.ScoreFilter,
+        filters.VerdictFilter,
+        filters.FactsFilter,
+        filters.PeriodFilter,
+        filters.DayFilter,
+        filters.StatusFilter,
+        filters.FlowFilter,
+        filters.AgentFilter,
+    )
+    list_filter_submit = True
+    list_fullwidth = True
+    list_per_page = 50
+    list_max_show_all = 0
+    list_before_template = "desk/active_filters.html"
+    show_full_result_count = False
+    paginator = BoundedPaginator
+    search_fields = ("session_id",)
+    search_help_text = gettext_lazy("Session, question, conversation, user")
+    actions = ("score_again",)
+
+    # -- who may what ------------------------------------------------------------------------------------------------
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody: agents record sessions."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: DiagnosisSession | None = None) -> bool:
+        """Nobody: a session is a fact."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: DiagnosisSession | None = None) -> bool:
+        """Nobody."""
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: DiagnosisSession | None = None) -> bool:
+        """Whoever may see sessions; to have them scored again alone shows none."""
+        return bool(request.user.has_perm("sessions_app.view_diagnosissession"))
+
+    def has_rescore_permission(self, request: HttpRequest) -> bool:
+        """Whoever may change a session may have it scored again."""
+        return bool(request.user.has_perm("sessions_app.change_diagnosissession"))
+
+    # -- the list ----------------------------------------------------------------------------------------------------
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[SessionChangeList]:
+        """A list whose searches are bounded."""
+        return SessionChangeList
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[DiagnosisSession]:
+        """The columns of the list and the beginning of the question; never an answer."""
+        return DiagnosisSession.objects.only(
+            "session_id", "status", "agent_flow", "agent_id", "feedback", "created_at", "step_count",
+            "tool_call_count", "total_duration_ms", "total_token_count", "evidence_score", "evaluation_due_at",
+            "evaluation_error",
+        ).annotate(question_head=Left("query", desk.EXCERPT_CHARS * 4))  # fmt: skip
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[DiagnosisSession], search_term: str
+    ) -> tuple[QuerySet[DiagnosisSession], bool]:
+        """The session or conversation of that id; else by question, beginning of the id, or user."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if (named := named_sessions(term)) is not None:
+            return queryset.filter(pk__in=named), False
+        return queryset.filter(Q(query__icontains=term) | Q(session_id__startswith=term) | Q(user_ref=term)), False
+
+    @admin.display(description=gettext_lazy("question"))
+    def question(self, session: Any) -> SafeString:
+        """The question in short; the id of a session without one."""
+        text = desk.excerpt(session.question_head)
+        return format_html('<span class="desk-cell-question" dir="auto">{}</span>', text or session.session_id)
+
+    @admin.display(description=gettext_lazy("agent"))
+    def agent(self, session: DiagnosisSession) -> SafeString:
+        """Who answered, in which flow."""
+        flow = dict(AgentFlow.choices).get(session.agent_flow or "", session.agent_flow)
+        return format_html(
+            '<span class="desk-two" title="{}"><bdi>{}</bdi><small><bdi>{}</bdi></small></span>',
+            session.agent_id or "",
+            session.agent_id or desk.NOTHING,
+            desk.excerpt(str(flow)) if flow else "",
+        )
+
+    @admin.display(description=gettext_lazy("status"))
+    def run(self, session: DiagnosisSession) -> SafeString:
+        """How it went."""
+        return desk.status_badge(session.status)
+
+    @admin.display(description=gettext_lazy("evidence"), ordering="evidence_score")
+    def score(self, session: DiagnosisSession) -> SafeString:
+        """The score and its band, or why there is none."""
+        return desk.score_mark(session)
+
+    @admin.display(description=gettext_lazy("feedback"))
+    def verdict(self, session: DiagnosisSession) -> SafeString:
+        """What the reader said."""
+        return desk.verdict_badge(session.feedback)
+
+    @admin.display(description=gettext_lazy("steps / tools"))
+    def work(self, session: DiagnosisSession) -> SafeString:
+        """How many of each."""
+        return _figure(f"{desk.number(session.step_count)} / {desk.number(session.tool_call_count)}")
+
+    @admin.display(description=gettext_lazy("duration"))
+    def took(self, session: DiagnosisSession) -> SafeString:
+        """From start to end."""
+        return _figure(desk.duration(session.total_duration_ms))
+
+    @admin.display(description=gettext_lazy("tokens"))
+    def tokens(self, session: DiagnosisSession) -> SafeString:
+        """All of them."""
+        return _figure(desk.number(session.total_token_count))
+
+    @admin.display(description=gettext_lazy("created"), ordering="created_at")
+    def created(self, session: DiagnosisSession) -> SafeString:
+        """How long ago, and when exactly."""
+        return desk.moment(session.created_at)
+
+    @admin.action(description=gettext_lazy("Score again"), permissions=["rescore"])
+    def score_again(self, request: HttpRequest, queryset: QuerySet[DiagnosisSession]) -> None:
+        """Owe a score again for those of the selected sessions that have ended."""
+        chosen = list(queryset.order_by().values_list("session_id", flat=True)[: BoundedPaginator.MAX_COUNT])
+        owed = 0
+        for start in range(0, len(chosen), RESCORE_BATCH):
+            batch = chosen[start : start + RESCORE_BATCH]
+            owed += request_evaluation(session_ids=batch)
+            rows = DiagnosisSession.objects.only("session_id").finished().filter(session_id__in=batch)
+            LogEntry.objects.log_actions(request.user.pk or 0, rows, CHANGE, _("Asked for a new score."))
+        self._report(request, owed, len(chosen) - owed)
+
+    def _report(self, request: HttpRequest, owed: int, unfinished: int) -> None:
+        if owed:
+            text = ngettext("%(n)s session will be scored again.", "%(n)s sessions will be scored again.", owed)
+            messages.success(request, text % {"n": desk.number(owed)})
+        if unfinished:
+            text = ngettext(
+                "%(n)s session has not ended and cannot be scored yet.",
+                "%(n)s sessions have not ended and cannot be scored yet.",
+                unfinished,
+            )
+            messages.warning(request, text % {"n": desk.number(unfinished)})
+
+    # -- one session -------------------------------------------------------------------------------------------------
+
+    def get_urls(self) -> list[URLPattern]:
+        """One step's texts, and the button."""
+        name = "sessions_app_diagnosissession"
+        own = [
+            path("<int:pk>/steps/<int:step_id>/", self.admin_site.admin_view(self.step_view), name=f"{name}_step"),
+            path("<int:pk>/score-again/", self.admin_site.admin_view(self.score_again_view), name=f"{name}_rescore"),
+        ]
+        return [*own, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page of one session: question, answer, evidence, feedback, facts, decision chain."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        session = DiagnosisSession.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
+        if session is None:
+            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return missing
+        return self._page(request, session, extra_context)
+
+    def _page(
+        self, request: HttpRequest, session: DiagnosisSession, extra_context: dict[str, Any] | None
+    ) -> TemplateResponse:
+        page = request.GET.get("steps", "")
+        context = {
+            **self.admin_site.each_context(request),
+            **(extra_context or {}),
+            "title": str(session),
+            "opts": self.opts,
+            "original": session,
+            "session": session,
+            "media": self.media,
+            "timeline": timeline(session.session_id, int(page) if page.isdecimal() else 1),
+            "panels": panels_of(request, session),
+            "may_rescore": session.is_finished and self.has_rescore_permission(request),
+            "preserved_filters": self.get_preserved_filters(request),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/sessions_app/diagnosissession/page.html", context)
+
+    def step_view(self, request: HttpRequest, pk: int, step_id: int) -> HttpResponse:
+        """What one step's model was given and gave: a fragment, fetched when its fold is opened."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        session_id = DiagnosisSession.objects.filter(pk=pk).values_list("session_id", flat=True).first()
+        try:
+            step = step_texts(session_id or "", step_id)
+        except UnknownObjectError as error:
+            raise Http404 from error
+        return TemplateResponse(request, "desk/step_texts.html", {"step": step})
+
+    def score_again_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """The button of the page."""
+        return require_POST(self._score_again)(request, pk)
+
+    def _score_again(self, request: HttpRequest, pk: int) -> HttpResponse:
+        if not (self.has_view_permission(request) and self.has_rescore_permission(request)):
+            raise PermissionDenied
+        session = DiagnosisSession.objects.only("session_id", "status").filter(pk=pk).first()
+        if session is None:
+            raise Http404
+        owed = request_evaluation(session_ids=[session.session_id])
+        if owed:
+            self.log_change(request, session, _("Asked for a new score."))
+        self._report(request, owed, 1 - owed)
+        return HttpResponseRedirect(reverse("admin:sessions_app_diagnosissession_change", args=[pk]))
+
+
+def _figure(text: str) -> SafeString:
+    return format_html('<span class="desk-figure">{}</span>', text)
