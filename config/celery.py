@@ -10,6 +10,8 @@ from django.conf import settings
 from django_structlog.celery.steps import DjangoStructLogInitStep
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# Django's checks import every URL, hence the admin and the API: 10 MB and more in a worker that serves none of them.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 app = Celery("config")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import django_stubs_ext
 import environ
@@ -22,7 +23,7 @@ django_stubs_ext.monkeypatch()
 BASE_DIR = Path(__file__).resolve().parent.parent
 env: Any = environ.FileAwareEnv()  # NAME_FILE=/run/secrets/name is read where NAME is not set
 
-DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "data")))
+DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "data"))).resolve()
 environ.Env.read_env(DATA_DIR / "env", overwrite=False)
 
 # -- ground ----------------------------------------------------------------------------------------------------------
@@ -102,7 +103,10 @@ TEMPLATES = [
 def _database() -> dict[str, Any]:
     """The database of DATABASE_URL, with what both kinds need to keep our invariants."""
     DATA_DIR.mkdir(parents=True, exist_ok=True)
-    database: dict[str, Any] = env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
+    if env.str("DATABASE_URL", default=""):
+        database: dict[str, Any] = env.db_url("DATABASE_URL")
+    else:
+        database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "db.sqlite3")}
     options: dict[str, Any] = database.setdefault("OPTIONS", {})
     database["CONN_MAX_AGE"] = env.int("CONN_MAX_AGE", default=60)
     database["CONN_HEALTH_CHECKS"] = True
@@ -130,8 +134,11 @@ def _broker_url() -> str:
     """CELERY_BROKER_URL; else the socket of the broker that `bin/run` keeps; else Celery's file transport."""
     if url := env.str("CELERY_BROKER_URL", default=""):
         return str(url)
-    socket = DATA_DIR / "broker" / "broker.sock"
-    return f"redis+socket://{socket}" if socket.exists() else "filesystem://"
+    folder = DATA_DIR / "broker"
+    # The configuration, not the socket, says which it is: the socket is away while that broker starts again.
+    return (
+        f"redis+socket://{quote(str(folder / 'broker.sock'))}" if (folder / "valkey.conf").exists() else "filesystem://"
+    )
 
 
 CELERY_BROKER_URL = _broker_url()
@@ -150,10 +157,13 @@ if _REDIS:
     }
 else:
     _folder = DATA_DIR / "broker" / "messages"
-    _folder.mkdir(parents=True, exist_ok=True)
+    _control_folder = DATA_DIR / "broker" / "control"
+    for _each in (_folder, _control_folder):
+        _each.mkdir(parents=True, exist_ok=True)
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "data_folder_in": str(_folder),
         "data_folder_out": str(_folder),
+        "control_folder": str(_control_folder),
         "store_processed": False,
         "polling_interval": 0.5,
     }
