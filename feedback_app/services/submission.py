@@ -50,11 +50,20 @@ class Outcome:
     is_repeat: bool = False  # the same clientEventId was here before; nothing was written
 
 
-def submit_verdict(*, session_id: str, verdict: str, comment: str = "", is_sanitised: bool = False) -> Outcome:
+def submit_verdict(
+    *,
+    session_id: str,
+    verdict: str,
+    comment: str = "",
+    is_sanitised: bool = False,
+    client_event_id: str | None = None,
+    created_at: datetime | None = None,
+) -> Outcome:
     """Say useful or not_useful of a session, which is a thumbs event with its consequences.
 
     useful: makes the case if the answer exists, or gives back the one that is there. not_useful: opens a triage, and
-    retires or flags the case. The session's status is never touched. Raises UnknownObjectError.
+    retires or flags the case. The session's status is never touched. A repeated `client_event_id` does nothing.
+    Raises UnknownObjectError.
     """
     return record_event(
         {
@@ -63,6 +72,8 @@ def submit_verdict(*, session_id: str, verdict: str, comment: str = "", is_sanit
             "value": THUMBS[Verdict(verdict)],
             "payload": {"comment": comment} if comment else {},
             "is_sanitised": is_sanitised,
+            "client_event_id": client_event_id,
+            "created_at": created_at,
         }
     )
 
