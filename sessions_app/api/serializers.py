@@ -116,18 +116,26 @@ class SessionInputSerializer(SessionFieldsSerializer):
     toolInvocations = LooseInvocationInputSerializer(source="tool_invocations", many=True, required=False)
 
 
-def session_data(data: object) -> SessionData:
-    """One whole session from its wire form. Raises serializers.ValidationError."""
-    serializer = SessionInputSerializer(data=data)
-    serializer.is_valid(raise_exception=True)
-    return cast("SessionData", _marked(serializer))
+class SessionReader:
+    """Reads whole sessions from their wire form, one after another; making it costs more than reading one."""
+
+    def __init__(self) -> None:
+        self._serializer = SessionInputSerializer(context={})
+
+    def read(self, data: object) -> SessionData:
+        """One session. Raises serializers.ValidationError."""
+        context: Any = self._serializer.context
+        context[SANITISED] = False
+        validated = self._serializer.run_validation(data)
+        return cast("SessionData", {**validated, "is_sanitised": context[SANITISED]})
 
 
 def session_fields(session_id: str, data: object) -> SessionData:
     """What a PATCH says of a session. Raises serializers.ValidationError."""
     serializer = SessionFieldsSerializer(data=data)
     serializer.is_valid(raise_exception=True)
-    return cast("SessionData", {**_marked(serializer), "session_id": session_id})
+    is_sanitised = bool(serializer.context.get(SANITISED))
+    return cast("SessionData", {**serializer.validated_data, "session_id": session_id, "is_sanitised": is_sanitised})
 
 
 def child_data(serializer_class: type[StrictSerializer], data: object) -> tuple[list[Any], bool]:
@@ -139,10 +147,6 @@ def child_data(serializer_class: type[StrictSerializer], data: object) -> tuple[
     serializer.is_valid(raise_exception=True)
     items = serializer.validated_data if many else [serializer.validated_data]
     return list(items), bool(serializer.context.get(SANITISED))
-
-
-def _marked(serializer: SessionFieldsSerializer) -> dict[str, Any]:
-    return {**serializer.validated_data, "is_sanitised": bool(serializer.context.get(SANITISED))}
 
 
 # -- out -------------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class SessionListView(generics.ListAPIView[DiagnosisSession]):
     )
     def post(self, request: Request) -> Response:
         """Open a session (RUNNING unless it says otherwise); the same id again changes nothing it does not say."""
-        data = wire.session_data(request.data)
+        data = wire.SessionReader().read(request.data)
         return _opened(data, is_patch=False)
 
 
@@ -114,11 +114,12 @@ class SessionBatchView(SessionDetailView):
         items = _batch_items(request.data)
         good: dict[int, SessionData] = {}
         rejected: list[dict[str, Any]] = []
+        reader = wire.SessionReader()
         for index, item in enumerate(items):
             try:
                 if isinstance(item, BadLine):
                     raise serializers.ValidationError(item.reason)
-                good[index] = wire.session_data(item)
+                good[index] = reader.read(item)
             except serializers.ValidationError as error:
                 rejected.append(_rejection(index, item, flatten_errors(error.detail)))
         accepted = 0

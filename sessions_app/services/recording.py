@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.conf import settings
@@ -466,6 +467,12 @@ def _duration_ms(session: DiagnosisSession, own: _Sums) -> int | None:
     return duration if duration >= 0 else None
 
 
+@cache
+def _blank(model: type[models.Model]) -> models.Model:
+    """A row of nothing but defaults. Only read."""
+    return model()
+
+
 def _merge(row: models.Model, values: dict[str, Any], *, is_exact: bool = False) -> set[str]:
     """Set what was said and differs; returns the names of the fields set. Nothing becomes emptier, unless exact."""
     changed: set[str] = set()
@@ -474,7 +481,7 @@ def _merge(row: models.Model, values: dict[str, Any], *, is_exact: bool = False)
         if said is None or said in ("", {}, []):
             if not is_exact:
                 continue
-            value = getattr(type(row)(), name) if said is None else said  # the column's default
+            value = getattr(_blank(type(row)), name) if said is None else said
         if getattr(row, name) != value:
             setattr(row, name, value)
             changed.add(name)
