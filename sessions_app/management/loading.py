@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rest_framework.serializers import ValidationError
 
-from sessions_app.api.serializers import session_data
+from sessions_app.api.serializers import SessionReader
 from sessions_app.records import SessionData
 from sessions_app.services.recording import BATCH_SESSIONS, Refused, record_batch
 from sessions_app.wire.parsers import BadLine, parse_line
@@ -24,9 +24,10 @@ class Line(NamedTuple):
 
 def read_sessions(lines: Iterable[bytes]) -> Iterator[Line]:
     """Parse and check each line, blank ones left out."""
+    reader = SessionReader()
     for number, text in enumerate(lines, start=1):
         if text.strip():
-            yield _read(number, text)
+            yield _read(reader, number, text)
 
 
 def store_sessions(lines: Iterable[Line]) -> Iterator[Line]:
@@ -40,12 +41,12 @@ def store_sessions(lines: Iterable[Line]) -> Iterator[Line]:
     yield from _store(batch)
 
 
-def _read(number: int, text: bytes) -> Line:
+def _read(reader: SessionReader, number: int, text: bytes) -> Line:
     document = parse_line(text)
     if isinstance(document, BadLine):
         return Line(number, None, document.reason)
     try:
-        return Line(number, session_data(document))
+        return Line(number, reader.read(document))
     except ValidationError as error:
         field, messages = next(iter(flatten_errors(error.detail).items()), (BODY, [""]))
         return Line(number, None, f"{field}: {messages[0]}")
