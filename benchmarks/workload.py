@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from datetime import UTC, datetime
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -11,7 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 STEPS, TOOLS = 4, 6
 _WORDS = (
     "pool connection timeout latency checkout replica index lock query memory heap pod restart quota cache eviction",
-    "node disk inode traffic spike config rollout deploy 连接池 超时 内存 慢查询 重启 缓存 负载 пул память задержка узел",
+    "node disk inode traffic spike config rollout deploy пул память задержка узел",
+    "连接池 超时 内存 慢查询 重启 缓存 负载",
 )
 _VOCABULARY = [word for line in _WORDS for word in line.split()]
 
@@ -168,6 +170,4 @@ def _set(target: Any, attributes: dict[str, Any]) -> None:
 
 
 def _moment(second: int) -> str:
-    from datetime import UTC, datetime  # noqa: PLC0415
-
     return datetime.fromtimestamp(second, tz=UTC).isoformat()

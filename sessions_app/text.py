@@ -95,7 +95,7 @@ def clean_json(value: Any) -> tuple[Any, bool]:
 def _is_plainly_storable(value: Any) -> bool:
     """Whether a look at its encoded bytes shows that there is nothing to clean; almost always, and ten times faster.
 
-    A value cannot be nested deeper than it has brackets; infinite numbers are encoded as null, so a null needs the walk.
+    A value cannot be nested deeper than it has brackets. Infinite numbers are encoded as null: a null needs the walk.
     """
     try:
         encoded = msgspec.json.encode(value)
