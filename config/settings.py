@@ -371,6 +371,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_LANGUAGES": True,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
+    "DASHBOARD_CALLBACK": "config.dashboard.start_page",
     "STYLES": [lambda _request: static("css/desk.css")],
     "SIDEBAR": {"navigation": "config.navigation.sidebar"},
     # One calm blue. What colours mean stands in static/css/desk.css; this one only says "you can press here".

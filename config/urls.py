@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from config import health
+from config.metrics import metrics_page
 from sessions_app.api.traces import TracesView
 
 admin.autodiscover()
@@ -15,6 +16,7 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("i18n/", include("django.conf.urls.i18n")),
+    path("admin/metrics/", admin.site.admin_view(metrics_page), name="metrics"),
     path("admin/", admin.site.urls),
     path("api/", include("sessions_app.api.urls")),
     path("v1/traces", TracesView.as_view(), name="otlp-traces"),

@@ -36,5 +36,5 @@ urlpatterns = [
         name="session-tool-invocations",
     ),
     path("sessions/<id:session_id>", views.SessionDetailView.as_view(), name="session-detail"),
-    path("metrics", views.MetricsView.as_view(), name="metrics"),
+    path("metrics", views.MetricsView.as_view(), name="api-metrics"),
 ]

@@ -208,7 +208,7 @@ def number(value: float | None) -> str:
 @register.filter
 def percent(share: float | None) -> str:
     """A share from 0 to 1."""
-    return NOTHING if share is None else f"{number_format(share * 100, decimal_pos=0)}%"
+    return NOTHING if share is None else f"{round(share * 100)}%"  # number_format would cut, not round
 
 
 @register.filter
