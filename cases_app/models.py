@@ -215,6 +215,16 @@ class CaseLibrary(models.Model):
 class CaseTransition(Transition):
     """What was done to a case."""
 
+    LABELS = {
+        "create": _("Created"),
+        "enrich": _("Edited"),
+        "publish": _("Published"),
+        "unpublish": _("Unpublished"),
+        "retire": _("Retired"),
+        "restore": _("Restored"),
+        "flag": _("Flagged"),
+        "unflag": _("Flag taken off"),
+    }
     case: Any = models.ForeignKey(CaseLibrary, on_delete=models.CASCADE, related_name="transitions")
 
     class Meta(Transition.Meta):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+
+from django.utils.translation import gettext_noop
 
 GENERAL = "GENERAL"
 """The category of every case until a reviewer gives it one."""
@@ -30,10 +33,10 @@ def missing_for_publication(*, fault_category: str, title: str, root_cause: str,
     """Field → what it lacks; empty when the case may be published."""
     found: dict[str, str] = {}
     if fault_category == GENERAL:
-        found["fault_category"] = "A published case needs a category beyond GENERAL."
+        found["fault_category"] = gettext_noop("A published case needs a category beyond GENERAL.")
     for name, value in (("title", title), ("root_cause", root_cause), ("solution", solution)):
         if not value.strip():
-            found[name] = "A published case needs this."
+            found[name] = gettext_noop("A published case needs this.")
     return found
 
 
@@ -45,3 +48,26 @@ def state_after_enrichment(state: str) -> str:
 def state_after_restoring(fault_category: str) -> str:
     """A restored case is enriched when it has a category of its own, else a draft again."""
     return DRAFT if fault_category == GENERAL else ENRICHED
+
+
+SUGGESTIONS = 3
+SUGGEST_CHARS = 20_000
+
+
+def rank_by_keywords(text: str, keywords: Mapping[str, Iterable[str]]) -> list[str]:
+    """The SUGGESTIONS categories of whose keywords most occur in the beginning of `text`; none where none does.
+
+    A keyword of Latin letters or digits counts only as a word of its own: `gc` is not in `gcp`.
+    """
+    text = text[:SUGGEST_CHARS].lower()
+    found = {code: sum(_occurs(word.lower(), text) for word in words) for code, words in keywords.items()}
+    ranked = sorted((code for code, hits in found.items() if hits), key=lambda code: (-found[code], code))
+    return ranked[:SUGGESTIONS]
+
+
+def _occurs(word: str, text: str) -> bool:
+    if not word.strip():
+        return False
+    if not word.isascii():
+        return word in text
+    return re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text) is not None

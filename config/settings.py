@@ -372,7 +372,7 @@ UNFOLD: dict[str, Any] = {
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "DASHBOARD_CALLBACK": "config.dashboard.start_page",
-    "STYLES": [lambda _request: static("css/desk.css")],
+    "STYLES": [lambda _request: static("css/desk.css"), lambda _request: static("css/review.css")],
     "SIDEBAR": {"navigation": "config.navigation.sidebar"},
     # One calm blue. What colours mean stands in static/css/desk.css; this one only says "you can press here".
     "COLORS": {

@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
-from django.db.models import Case, Exists, F, OuterRef, Q, When
+from django.db.models import Case, Count, Exists, F, OuterRef, Q, When
 from django.db.models.expressions import OrderBy
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -49,7 +49,18 @@ class AgentFeedbackQuerySet(models.QuerySet["AgentFeedback"]):
 
     def saying(self, word: str) -> AgentFeedbackQuerySet:
         """Events whose words hold `word`."""
-        return self.filter(Q(payload__comment__icontains=word) | Q(payload__userNote__icontains=word))
+        return self.filter(_says(word))
+
+    def matching(self, text: str) -> AgentFeedbackQuerySet:
+        """Every word of `text` in the person's words, or at the beginning of the session id."""
+        found = self
+        for word in text.split():
+            found = found.filter(_says(word) | Q(session__session_id__startswith=word))
+        return found
+
+
+def _says(word: str) -> Q:
+    return Q(payload__comment__icontains=word) | Q(payload__userNote__icontains=word)
 
 
 class AgentFeedback(models.Model):
@@ -149,11 +160,16 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
         """Waiting, and nobody has them. A claim whose reviewer was deleted is free again."""
         return self.waiting().filter(assignee=None)
 
-    def held_by(self, reviewer: AbstractBaseUser) -> BadCaseReviewQuerySet:
-        """In review by `reviewer`."""
-        return self.filter(state=TriageState.IN_REVIEW, assignee_id=reviewer.pk)
+    def count_waiting(self, reviewer: AbstractBaseUser) -> dict[str, int]:
+        """How many wait: `waiting` in all, of them `mine`, `free`, `overdue`. One query."""
+        return self.waiting().aggregate(
+            waiting=Count("pk"),
+            mine=Count("pk", filter=Q(assignee_id=reviewer.pk)),
+            free=Count("pk", filter=Q(assignee=None)),
+            overdue=Count("pk", filter=Q(due_at__lt=timezone.now())),
+        )
 
-    def with_comment(self) -> BadCaseReviewQuerySet:
+    def with_words(self) -> BadCaseReviewQuerySet:
         """Those whose reader left words."""
         return self.filter(Exists(AgentFeedback.objects.with_words().filter(session_id=OuterRef("session_id"))))
 
@@ -255,6 +271,14 @@ class BadCaseReview(models.Model):
 class BadCaseTransition(Transition):
     """What was done to a triage."""
 
+    LABELS = {
+        "open": _("Opened"),
+        "claim": _("Claimed"),
+        "release": _("Released"),
+        "resolve": _("Resolved"),
+        "dismiss": _("Dismissed"),
+        "reopen": _("Reopened"),
+    }
     review: Any = models.ForeignKey(BadCaseReview, on_delete=models.CASCADE, related_name="transitions")
 
     class Meta(Transition.Meta):

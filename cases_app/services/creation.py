@@ -7,6 +7,7 @@ from collections.abc import Collection
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, SourceType
@@ -27,7 +28,7 @@ def case_of_useful_session(session: DiagnosisSession) -> CaseLibrary | None:
         _fill_from_answer(case, session)
     elif case.is_flagged:
         CaseLibrary.objects.filter(pk=case.pk).update(flagged_at=None, version=F("version") + 1)
-        _log(case, "unflag", case.status, "The reader found the answer useful again.")
+        _log(case, "unflag", case.status, gettext_noop("The reader found the answer useful again."))
     return case
 
 
@@ -40,7 +41,7 @@ def withdraw_case(session: DiagnosisSession) -> None:
         _move_by_verdict(case, CaseStatus.RETIRED, retired_by_verdict=True)
     elif not case.is_flagged:
         CaseLibrary.objects.filter(pk=case.pk).update(flagged_at=timezone.now(), version=F("version") + 1)
-        _log(case, "flag", case.status, "The reader no longer finds the answer useful.")
+        _log(case, "flag", case.status, gettext_noop("The reader no longer finds the answer useful."))
 
 
 def follow_answers(session_ids: Collection[str]) -> None:
@@ -66,7 +67,7 @@ def _create(session: DiagnosisSession) -> CaseLibrary:
         if not is_duplicate_key(error):
             raise
         return CaseLibrary.objects.get(diagnosis_id=session.session_id)
-    _log(case, "create", "", "A reader found the answer useful.")
+    _log(case, "create", "", gettext_noop("A reader found the answer useful."))
     return case
 
 
@@ -86,7 +87,7 @@ def _move_by_verdict(case: CaseLibrary, target: CaseStatus, *, retired_by_verdic
         status=target, retired_by_verdict=retired_by_verdict, version=F("version") + 1, updated_at=timezone.now()
     )
     case.status, case.retired_by_verdict = target, retired_by_verdict
-    _log(case, "retire" if retired_by_verdict else "restore", source, "The reader changed their mind.")
+    _log(case, "retire" if retired_by_verdict else "restore", source, gettext_noop("The reader changed their mind."))
 
 
 def _log(case: CaseLibrary, action: str, source: str, reason: str) -> None:

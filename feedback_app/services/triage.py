@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from feedback_app import rules
 from feedback_app.models import BadCaseReview, BadCaseTransition, FailureMode, TriageState
@@ -36,9 +37,16 @@ def open_triage(session: DiagnosisSession) -> BadCaseReview:
     if review is None:
         due_at = timezone.now() + timedelta(hours=settings.TRIAGE_DUE_HOURS)
         review = BadCaseReview.objects.create(session=session, due_at=due_at)
-        _log(review, "open", "", None, "The reader found the answer not useful.")
+        _log(review, "open", "", None, gettext_noop("The reader found the answer not useful."))
     elif review.state == TriageState.DISMISSED and review.assignee_id is None:
-        _move(review, "reopen", TriageState.OPEN, None, "The reader changed their mind again.", resolved_at=None)
+        _move(
+            review,
+            "reopen",
+            TriageState.OPEN,
+            None,
+            gettext_noop("The reader changed their mind again."),
+            resolved_at=None,
+        )
     return review
 
 
@@ -50,7 +58,7 @@ def close_by_verdict(session: DiagnosisSession) -> None:
             state=TriageState.DISMISSED, resolved_at=timezone.now(), assignee=None, updated_at=timezone.now()
         )
         review.state = TriageState.DISMISSED
-        _log(review, "dismiss", TriageState.OPEN, None, "The reader changed their mind.")
+        _log(review, "dismiss", TriageState.OPEN, None, gettext_noop("The reader changed their mind."))
 
 
 @in_transaction

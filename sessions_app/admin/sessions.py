@@ -22,6 +22,7 @@ from unfold.views import ChangeList
 
 from sessions_app.admin import filters
 from sessions_app.errors import UnknownObjectError
+from sessions_app.filters import AgentFilter, DayFilter, FlowFilter, PeriodFilter, ScoreFilter
 from sessions_app.models import AgentFlow, DiagnosisSession
 from sessions_app.paging import BoundedPaginator
 from sessions_app.panels import panels_of
@@ -49,9 +50,9 @@ class SessionChangeList(ChangeList):
         period: QuerySet[DiagnosisSession] = DiagnosisSession.objects.all()
         reads_rows = bool(self.query) and named_sessions(self.query) is None
         for spec in self.filter_specs:
-            if isinstance(spec, filters.PeriodFilter | filters.DayFilter):
+            if isinstance(spec, PeriodFilter | DayFilter):
                 period = spec.queryset(request, period)
-            reads_rows |= isinstance(spec, filters.FactsFilter | filters.AgentFilter) and bool(spec.value())
+            reads_rows |= isinstance(spec, filters.FactsFilter | AgentFilter) and bool(spec.value())
         if not reads_rows:
             return sessions
         moments = period.order_by("-created_at").values_list("created_at", flat=True)
@@ -77,14 +78,14 @@ class DiagnosisSessionAdmin(ModelAdmin):
     sortable_by = ("score", "created")
     list_filter = (
         filters.ScoringFilter,
-        filters.ScoreFilter,
+        ScoreFilter,
         filters.VerdictFilter,
         filters.FactsFilter,
-        filters.PeriodFilter,
-        filters.DayFilter,
+        PeriodFilter,
+        DayFilter,
         filters.StatusFilter,
-        filters.FlowFilter,
-        filters.AgentFilter,
+        FlowFilter,
+        AgentFilter,
     )
     list_filter_submit = True
     list_fullwidth = True

@@ -61,6 +61,13 @@ ICONS: Mapping[str, str] = {
     "resolved": "task_alt",
     "dismissed": "do_not_disturb_on",
     "overdue": "alarm",
+    "mine": "person",
+    "confident": "priority_high",
+    # kinds of feedback
+    "star": "star",
+    "correction": "spellcheck",
+    "re_ask": "replay",
+    "edit": "edit",
     # cases
     "draft": "edit_note",
     "enriched": "library_add_check",
@@ -216,16 +223,17 @@ def moment(value: datetime | None) -> SafeString:
     """How long ago; the exact time is in the tooltip."""
     if value is None:
         return nothing()
-    return _time(value, _ago(value))
+    return time_element(value, _ago(value))
 
 
 @register.filter
 def exact_moment(value: datetime | None) -> SafeString:
     """Date and time in the reader's zone, to the second."""
-    return nothing() if value is None else _time(value, _exact(value))
+    return nothing() if value is None else time_element(value, _exact(value))
 
 
-def _time(value: datetime, text: str) -> SafeString:
+def time_element(value: datetime, text: str) -> SafeString:
+    """`text` for a moment, with the moment itself for machines and in the tooltip."""
     return format_html('<time datetime="{}" title="{}">{}</time>', value.isoformat(), _exact(value), text)
 
 
