@@ -5,13 +5,14 @@ from django.utils.translation import gettext_lazy as _
 
 
 class CasesAppConfig(AppConfig):
-    """Connects this app's reactions to news of sessions."""
+    """Connects this app's reactions to news of sessions, and its part of their page."""
 
     name = "cases_app"
-    verbose_name = _("Cases")
+    verbose_name = _("Case library")
 
     def ready(self) -> None:
-        """Register receivers."""
-        from cases_app import receivers  # noqa: PLC0415
+        """Register receivers and panels."""
+        from cases_app import panels, receivers  # noqa: PLC0415
 
         receivers.connect()
+        panels.connect()

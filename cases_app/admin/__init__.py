@@ -1,0 +1,5 @@
+"""The reviewers' pages of this app: the case library and its taxonomy."""
+
+from cases_app.admin import cases, categories
+
+__all__ = ["cases", "categories"]
