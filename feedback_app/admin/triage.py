@@ -1,0 +1,414 @@
+"""The reviewers' desk for bad cases: the queue, and one page for each with all that a verdict needs.
+
+Every button is a POST of `action` to the page of its bad case. Each calls one service, which alone moves the triage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import QuerySet
+from django.db.models.functions import Left
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseNotAllowed
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
+from django.template.response import TemplateResponse
+from django.urls import path
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from unfold.views import ChangeList
+
+from feedback_app import rules
+from feedback_app.admin import filters
+from feedback_app.admin.forms import VerdictForm
+from feedback_app.models import BadCaseReview, TriageState
+from feedback_app.selectors import triage as selectors
+from feedback_app.selectors import words
+from feedback_app.services import triage
+from feedback_app.templatetags.triage import due_mark
+from sessions_app.errors import ConflictError, InvalidInputError
+from sessions_app.filters import DayFilter, PeriodFilter
+from sessions_app.forms import ReasonForm
+from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, ObjectPageAdmin, Tab
+from sessions_app.paging import BoundedPaginator
+from sessions_app.selectors.chain import timeline
+from sessions_app.templatetags.desk import NOTHING, badge, excerpt, flow_name, nothing, score_mark
+
+QUESTION_CHARS = 480
+"""Of the question, as fetched for a row; more than is shown, because blanks are folded."""
+ROW_CHARS = 110
+
+
+class Press(NamedTuple):
+    """A button that somebody pressed. `form` is None where it was pressed in the list, which has no fields."""
+
+    review: BadCaseReview
+    user: AbstractBaseUser
+    form: VerdictForm | None
+    reason: str
+    is_lead: bool
+
+    @property
+    def text(self) -> dict[str, str]:
+        """What stands in the form's fields."""
+        return dict(self.form.cleaned_data) if self.form else {}
+
+
+class Button(NamedTuple):
+    """What a button does, who may press it (`has_<permission>_permission`), and what is said when it is done."""
+
+    move: Callable[[Press], object]
+    permission: str
+    done: Any
+    needs_fields: bool = False
+
+
+def _claim(press: Press) -> object:
+    return triage.claim(review_id=press.review.pk, reviewer=press.user)
+
+
+def _release(press: Press) -> object:
+    if press.form and press.form.has_changed() and press.review.assignee_id == press.user.pk:
+        triage.save_notes(review_id=press.review.pk, reviewer=press.user, **press.text)
+    return triage.release(review_id=press.review.pk, reviewer=press.user, is_lead=press.is_lead, reason=press.reason)
+
+
+def _save_notes(press: Press) -> object:
+    return triage.save_notes(review_id=press.review.pk, reviewer=press.user, **press.text)
+
+
+def _resolve(press: Press) -> object:
+    return triage.resolve(review_id=press.review.pk, reviewer=press.user, **press.text)
+
+
+def _dismiss(press: Press) -> object:
+    return triage.dismiss(review_id=press.review.pk, reviewer=press.user, notes=press.text["notes"])
+
+
+def _reopen(press: Press) -> object:
+    return triage.reopen(review_id=press.review.pk, reviewer=press.user, reason=press.reason)
+
+
+BUTTONS: Mapping[str, Button] = {
+    "claim": Button(_claim, "triage", gettext_lazy("You have taken this bad case.")),
+    "release": Button(_release, "release", gettext_lazy("The bad case is back in the queue.")),
+    "save_notes": Button(_save_notes, "triage", gettext_lazy("Your notes are saved."), needs_fields=True),
+    "resolve": Button(_resolve, "triage", gettext_lazy("The bad case is resolved."), needs_fields=True),
+    "dismiss": Button(_dismiss, "triage", gettext_lazy("The bad case is dismissed."), needs_fields=True),
+    "reopen": Button(_reopen, "assign", gettext_lazy("The bad case is open again.")),
+}
+
+
+def _page_number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() and len(text) < 6 else 1  # noqa: PLR2004
+
+
+def is_confident(review: BadCaseReview) -> bool:
+    """Whether the agent was sure of the answer that its reader rejected."""
+    stated = review.session.confidence
+    return stated is not None and stated >= rules.CONFIDENT_PERCENT
+
+
+class TriageChangeList(ChangeList):
+    """The queue, each row with what its reader said and what this person may do with it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        """One query more for a page of rows."""
+        super().get_results(request)
+        comments = words.latest_comments(review.session_id for review in self.result_list)
+        for review in self.result_list:
+            review.comment = comments.get(review.session_id, "")
+            review.is_mine = review.assignee_id == request.user.pk
+            review.offers = self.model_admin.offers(request, review)
+
+
+@admin.register(BadCaseReview)
+class BadCaseReviewAdmin(ObjectPageAdmin):
+    """Bad cases: what waits, who has what, and the verdicts."""
+
+    list_display = (
+        "question", "agent", "score", "confidence", "state_mark", "holder", "failure_mode_name", "due", "buttons",
+    )  # fmt: skip
+    list_filter = (
+        filters.StateFilter,
+        filters.AssigneeFilter,
+        filters.DueFilter,
+        filters.CommentFilter,
+        filters.FlowFilter,
+        filters.AgentFilter,
+        filters.ScoreFilter,
+        filters.FailureModeFilter,
+        PeriodFilter,
+        DayFilter,
+    )
+    list_filter_submit = True
+    list_fullwidth = True
+    list_per_page = 50
+    list_max_show_all = 0
+    paginator = BoundedPaginator
+    show_full_result_count = False
+    search_fields = ("session__query",)  # shows the box; what is searched: `BadCaseReviewQuerySet.matching`
+    search_help_text = gettext_lazy("Question, comment, notes or session id")
+    sortable_by = ("score", "confidence", "due")
+    ordering = ("pk",)  # no column's head is marked as sorted while the order is that of `get_ordering`
+    list_before_template = "feedback_app/triage_tabs.html"
+    page_template = "admin/feedback_app/badcasereview/change_form.html"
+
+    # -- who may what ------------------------------------------------------------------------------------------------
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Readers open triages."""
+        return False
+
+    def has_triage_permission(self, request: HttpRequest) -> bool:
+        """May take bad cases and decide them."""
+        return request.user.has_perm("feedback_app.triage_badcasereview")
+
+    def has_assign_permission(self, request: HttpRequest) -> bool:
+        """May release what others have taken, and reopen."""
+        return request.user.has_perm("feedback_app.assign_badcasereview")
+
+    def has_release_permission(self, request: HttpRequest) -> bool:
+        """May release one's own or everybody's: whose it is, the service looks up."""
+        return self.has_triage_permission(request) or self.has_assign_permission(request)
+
+    def offers(self, request: HttpRequest, review: BadCaseReview) -> list[str]:
+        """The buttons that make sense for this person and this bad case now."""
+        may_triage, may_assign = self.has_triage_permission(request), self.has_assign_permission(request)
+        if review.state not in (TriageState.OPEN, TriageState.IN_REVIEW):
+            return ["reopen"] if may_assign else []
+        if review.assignee_id is None:
+            return ["claim"] if may_triage else []
+        if review.assignee_id == request.user.pk:
+            return ["save_notes", "resolve", "dismiss", "release"] if may_triage else []
+        return ["release"] if may_assign else []
+
+    # -- the queue ---------------------------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BadCaseReview]:
+        """Only what a row shows: an answer may be a megabyte long."""
+        rows: QuerySet[BadCaseReview] = super().get_queryset(request)
+        return (
+            rows.select_related("session", "assignee")
+            .only(
+                "session__session_id", "session__agent_id", "session__agent_flow", "session__evidence_score",
+                "session__confidence", "session__evaluation_due_at", "session__evaluation_error",
+                "state", "failure_mode", "due_at", "resolved_at", "assignee__username",
+            )
+            .annotate(query_head=Left("session__query", QUESTION_CHARS))
+        )  # fmt: skip
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """What deserves attention first; a click on the head of a column overrides it."""
+        return BadCaseReview.objects.queue_order()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        """With comments and buttons."""
+        return TriageChangeList
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[QuerySet[BadCaseReview], bool]:
+        """Words, found literally."""
+        return queryset.matching(search_term), False
+
+    def get_list_display(self, request: HttpRequest) -> list[str]:
+        """The column of buttons only for those who may press one."""
+        columns: list[str] = list(super().get_list_display(request))
+        return columns if self.has_release_permission(request) else columns[:-1]
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """The list below its tabs."""
+        counts = BadCaseReview.objects.count_waiting(self.person(request))
+        assignee, state = filters.AssigneeFilter, filters.StateFilter
+        tabs = [
+            Tab.among(request, _("Waiting"), counts["waiting"]),
+            Tab.among(request, _("Mine"), counts["mine"], assignee=assignee.MINE),
+            Tab.among(request, _("Unassigned"), counts["free"], assignee=assignee.NOBODY),
+            Tab.among(request, _("Overdue"), counts["overdue"], due=filters.DueFilter.OVERDUE),
+            Tab.among(request, _("Closed"), state=state.CLOSED),
+            Tab.among(request, _("All"), state=state.EVERY),
+        ]
+        order = _(
+            "Order: open before in review, overdue first, then answers stated with %(percent)s%% confidence or more, "
+            "then by due date."
+        )
+        context = {
+            "tabs": tabs,
+            "order_note": order % {"percent": rules.CONFIDENT_PERCENT},
+            "can_take": self.has_triage_permission(request),
+            **(extra_context or {}),
+        }
+        return super().changelist_view(request, context)
+
+    @admin.display(description=gettext_lazy("question and comment"))
+    def question(self, review: Any) -> str:
+        """What was asked, and below it the reader's own words."""
+        comment = excerpt(review.comment, ROW_CHARS)
+        return format_html(
+            '<span class="desk-cell-question" dir="auto">{}</span>{}',
+            excerpt(review.query_head, ROW_CHARS) or review.session_id,
+            format_html('<q class="desk-cell-said" dir="auto">{}</q>', comment) if comment else "",
+        )
+
+    @admin.display(description=gettext_lazy("agent"))
+    def agent(self, review: Any) -> str:
+        """Which agent, in which flow."""
+        session = review.session
+        return format_html(
+            '<span class="desk-two" title="{}"><bdi>{}</bdi><small><bdi>{}</bdi></small></span>',
+            session.agent_id or "",
+            session.agent_id or NOTHING,
+            excerpt(flow_name(session.agent_flow)) if session.agent_flow else "",
+        )
+
+    @admin.display(description=gettext_lazy("evidence"), ordering="session__evidence_score")
+    def score(self, review: BadCaseReview) -> str:
+        """How sufficiently evidence was gathered."""
+        return score_mark(review.session)
+
+    @admin.display(description=gettext_lazy("stated"), ordering="session__confidence")
+    def confidence(self, review: BadCaseReview) -> str:
+        """How sure the agent said it was; marked where that was much."""
+        stated = review.session.confidence
+        if stated is None:
+            return nothing()
+        percent = f"{stated:.0f}%"
+        return (
+            badge("confident", percent, _("Rejected though stated with confidence"))
+            if is_confident(review)
+            else percent
+        )
+
+    @admin.display(description=gettext_lazy("state"))
+    def state_mark(self, review: BadCaseReview) -> str:
+        """Where the triage stands."""
+        return badge(review.state, review.get_state_display())
+
+    @admin.display(description=gettext_lazy("assignee"))
+    def holder(self, review: Any) -> str:
+        """Who has it; oneself marked."""
+        if review.is_mine:
+            return badge("mine", _("Me"))
+        return review.assignee.get_username() if review.assignee else nothing()
+
+    @admin.display(description=gettext_lazy("failure mode"))
+    def failure_mode_name(self, review: BadCaseReview) -> str:
+        """What went wrong, once somebody said so."""
+        return review.get_failure_mode_display() or nothing()
+
+    @admin.display(description=gettext_lazy("due"), ordering="due_at")
+    def due(self, review: BadCaseReview) -> str:
+        """Until when, or since when it is overdue or closed."""
+        return due_mark(review)
+
+    @admin.display(description="")
+    def buttons(self, review: Any) -> str:
+        """Claim or release, in place. The form they belong to stands outside the list's own."""
+        context = {"review": review, "url": self.object_url(review), "offers": review.offers}
+        return render_to_string("feedback_app/row_buttons.html", context)
+
+    # -- the buttons of the list and of the page ---------------------------------------------------------------------
+
+    def get_urls(self) -> list[Any]:
+        """Also the button that takes the next."""
+        view = self.admin_site.admin_view(self.take_next)
+        return [path("next/", view, name="feedback_app_badcasereview_next"), *super().get_urls()]
+
+    def take_next(self, request: HttpRequest) -> HttpResponse:
+        """Claim the free bad case that deserves attention first, and open it."""
+        if request.method != "POST":
+            return HttpResponseNotAllowed(["POST"])
+        self.require(request, "triage")
+        review = triage.claim_next(reviewer=self.person(request))
+        if review is None:
+            messages.info(request, _("No bad case is free."))
+            return redirect("admin:feedback_app_badcasereview_changelist")
+        self.done(request, review, BUTTONS["claim"].done)
+        return redirect(self.object_url(review))
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The page of one bad case; a POST presses one of its buttons."""
+        self.require(request, "view")
+        review = selectors.bad_case(object_id)
+        if review is None:
+            return self.unknown(request, object_id)
+        if request.method == "POST":
+            return self._press(request, review)
+        return self._page(request, review, VerdictForm.of(review))
+
+    def _press(self, request: HttpRequest, review: BadCaseReview) -> HttpResponse:
+        name = request.POST.get("action", "")
+        button = BUTTONS.get(name)
+        if button is None:
+            return HttpResponseBadRequest()
+        self.require(request, button.permission)
+        # The list, and the page of somebody who may not write, have no fields to send.
+        form = VerdictForm.of(review, request.POST) if "notes" in request.POST else None
+        if form is None and button.needs_fields:
+            return HttpResponseBadRequest()
+        if form and not form.is_valid() and name != "claim":
+            return self._page(request, review, form)
+        reason = ReasonForm.given(request.POST)
+        try:
+            button.move(Press(review, self.person(request), form, reason, self.has_assign_permission(request)))
+        except InvalidInputError as refusal:
+            if form is None:
+                raise
+            form.refuse(refusal.errors)
+            return self._page(request, review, form)
+        except ConflictError as refusal:
+            return self._refused(request, review, form, refusal.message)
+        self.done(request, review, button.done)
+        if name == "claim" and form and form.has_changed():  # written before it was theirs
+            messages.warning(request, _("What you wrote is not saved yet."))
+            review = self._again(review)
+            return self._page(request, review, form, meanwhile=form.stored_meanwhile(review))
+        return redirect(self.list_url(request) if FROM_LIST in request.POST else self.object_url(review, request))
+
+    def _refused(
+        self, request: HttpRequest, review: BadCaseReview, form: VerdictForm | None, message: str
+    ) -> HttpResponse:
+        """Somebody was first: say who; what was written stays in its fields."""
+        messages.error(request, message)
+        if FROM_LIST in request.POST:
+            return redirect(self.list_url(request))
+        review = self._again(review)
+        if form is None:
+            return self._page(request, review, VerdictForm.of(review), status=HTTP_CONFLICT)
+        return self._page(request, review, form, meanwhile=form.stored_meanwhile(review), status=HTTP_CONFLICT)
+
+    def _again(self, review: BadCaseReview) -> BadCaseReview:
+        return selectors.bad_case(str(review.pk)) or review
+
+    def _page(
+        self,
+        request: HttpRequest,
+        review: BadCaseReview,
+        form: VerdictForm,
+        *,
+        meanwhile: Sequence[tuple[Any, str]] = (),
+        status: int = 200,
+    ) -> TemplateResponse:
+        offers = self.offers(request, review)
+        context = {
+            "review": review,
+            "session": review.session,
+            "is_confident": is_confident(review),
+            "timeline": timeline(review.session_id, _page_number(request.GET.get("steps"))),
+            "events": words.feedback_on(review.session),
+            "history": selectors.history(review),
+            "form": form,
+            "reason_form": ReasonForm(),
+            "offers": offers,
+            "is_writing": form.is_bound or "resolve" in offers,
+            "meanwhile": meanwhile,
+            "can_take": self.has_triage_permission(request),
+        }
+        return self.page(request, review, context, status=status)

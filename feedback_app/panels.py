@@ -1,0 +1,32 @@
+"""What this app has to say on a session's page: what people said, and where its triage stands."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from feedback_app.models import BadCaseReview
+from feedback_app.selectors.words import feedback_on
+from sessions_app.models import DiagnosisSession
+from sessions_app.panels import Panel, register
+
+
+def words_panel(request: HttpRequest, session: DiagnosisSession) -> Panel | None:
+    """What people said, if anybody did."""
+    if not request.user.has_perm("feedback_app.view_agentfeedback"):
+        return None
+    events = feedback_on(session)
+    return Panel("feedback_app/words_panel.html", {"events": events}) if events else None
+
+
+def triage_panel(request: HttpRequest, session: DiagnosisSession) -> Panel | None:
+    """Where the triage of a bad case stands."""
+    if not request.user.has_perm("feedback_app.view_badcasereview"):
+        return None
+    review = BadCaseReview.objects.filter(session=session).select_related("assignee").first()
+    return Panel("feedback_app/triage_panel.html", {"review": review}) if review else None
+
+
+def connect() -> None:
+    """Called once, when the apps are ready."""
+    register(words_panel)
+    register(triage_panel)
