@@ -265,6 +265,7 @@ AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
+AXES_ENABLE_ADMIN = False  # `manage.py axes_reset_username NAME` lets somebody in again
 # Addresses are taken from X-Forwarded-For only when this many trusted proxies stand before the product.
 TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=0)
 AXES_IPWARE_PROXY_COUNT = TRUSTED_PROXIES
