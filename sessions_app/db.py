@@ -1,4 +1,4 @@
-"""Running a transaction that may meet others: bounded retries around the whole of it."""
+"""What differs between databases: transactions that meet others, and letters of either case."""
 
 import random
 import time
@@ -7,6 +7,7 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db.models import Q
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,3 +52,16 @@ def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
         raise AssertionError("unreachable")
 
     return run
+
+
+def holds(column: str, words: str) -> Q:
+    """Whether a column holds `words`, in upper or lower case.
+
+    SQLite's LIKE folds the case of ASCII alone: of other letters it is asked for the usual ways to write them.
+    """
+    if connection.vendor != "sqlite" or words.isascii():
+        return Q((f"{column}__icontains", words))
+    found = Q()
+    for written in {words, words.lower(), words.upper(), words.capitalize(), words.title()}:
+        found |= Q((f"{column}__icontains", written))
+    return found

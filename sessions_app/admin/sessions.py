@@ -21,6 +21,7 @@ from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
 from sessions_app.admin import filters
+from sessions_app.db import holds
 from sessions_app.errors import UnknownObjectError
 from sessions_app.filters import AgentFilter, DayFilter, FlowFilter, PeriodFilter, ScoreFilter
 from sessions_app.models import AgentFlow, DiagnosisSession
@@ -93,6 +94,7 @@ class DiagnosisSessionAdmin(ModelAdmin):
     list_max_show_all = 0
     list_before_template = "desk/active_filters.html"
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
     paginator = BoundedPaginator
     search_fields = ("session_id",)
     search_help_text = gettext_lazy("Session, question, conversation, user")
@@ -143,7 +145,7 @@ class DiagnosisSessionAdmin(ModelAdmin):
             return queryset, False
         if (named := named_sessions(term)) is not None:
             return queryset.filter(pk__in=named), False
-        return queryset.filter(Q(query__icontains=term) | Q(session_id__startswith=term) | Q(user_ref=term)), False
+        return queryset.filter(holds("query", term) | Q(session_id__startswith=term) | Q(user_ref=term)), False
 
     @admin.display(description=gettext_lazy("question"))
     def question(self, session: Any) -> SafeString:

@@ -197,7 +197,7 @@ def duration(milliseconds: int | None) -> str:
     if milliseconds < SECOND:
         return _("%(ms)s ms") % {"ms": milliseconds}
     if milliseconds < MINUTE:
-        seconds = number_format(milliseconds / SECOND, decimal_pos=1)
+        seconds = number_format(round(milliseconds / SECOND, 1), decimal_pos=1)  # it cuts, where people round
         return _("%(s)s s") % {"s": seconds}
     if milliseconds < HOUR:
         minutes, rest = divmod(milliseconds // SECOND, 60)
@@ -334,7 +334,7 @@ def evidence(session: DiagnosisSession) -> Evidence | None:
         return None
     lines: list[FactorLine] = []
     total = 0
-    for factor in (session.self_evaluation or {}).get("factors", ()):
+    for factor in _evaluation(session).get("factors", ()):
         before, total = total, total + factor["delta"]
         left, right = sorted(max(rules.MIN_SCORE, min(rules.MAX_SCORE, end)) for end in (before, total))
         lines.append(FactorLine(factor["name"], factor["delta"], factor["description"], left, right - left))
@@ -344,8 +344,13 @@ def evidence(session: DiagnosisSession) -> Evidence | None:
 @register.filter
 def said(session: DiagnosisSession) -> dict[str, Any]:
     """What the agent said of itself, without what the rules wrote over it."""
-    evaluation: dict[str, Any] = session.self_evaluation or {}
-    return {key: value for key, value in evaluation.items() if key not in rules.RULE_KEYS}
+    return {key: value for key, value in _evaluation(session).items() if key not in rules.RULE_KEYS}
+
+
+def _evaluation(session: DiagnosisSession) -> dict[str, Any]:
+    """A session that cannot be scored may hold anything here, and its page must open all the same."""
+    evaluation: Any = session.self_evaluation
+    return evaluation if isinstance(evaluation, dict) else {}
 
 
 SAID_LABELS: Mapping[str, Any] = {
