@@ -365,7 +365,7 @@ SAID_LABELS: Mapping[str, Any] = {
 @register.filter
 def said_name(key: str) -> str:
     """One of the design's keys in the reader's language; any other as the agent wrote it."""
-    return str(SAID_LABELS.get(key, key))
+    return str(SAID_LABELS.get(key) or excerpt(key))
 
 
 # -- pieces of the decision chain ------------------------------------------------------------------------------------
