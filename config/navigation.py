@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from cases_app.models import CaseLibrary
@@ -25,26 +25,28 @@ class Link:
     title: Any  # lazily translated
     icon: str
     route: str
-    permission: str
+    permission: str | None = None  # None: whoever is staff
     queue: Callable[[], QuerySet[Any]] | None = None
 
     def item(self, request: HttpRequest) -> dict[str, Any] | None:
         """What unfold draws; None for those who may not follow it."""
         user: Any = request.user
-        if not user.has_perm(self.permission):
+        if self.permission and not user.has_perm(self.permission):
             return None
-        try:
-            link = reverse(self.route)
-        except NoReverseMatch:
-            return None
-        waiting = _count(self.queue()) if self.queue else None
-        return {"title": self.title, "icon": self.icon, "link": link, "badge": waiting, "badge_variant": "primary"}
+        return {
+            "title": self.title,
+            "icon": self.icon,
+            "link": reverse(self.route),
+            "badge": _count(self.queue()) if self.queue else None,
+            "badge_variant": "primary",
+        }
 
 
 NAVIGATION: tuple[tuple[Any, tuple[Link, ...]], ...] = (
     (
         _("Review"),
         (
+            Link(_("Overview"), "dashboard", "admin:index"),
             Link(
                 _("Triage queue"),
                 "inbox",
