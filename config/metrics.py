@@ -149,12 +149,12 @@ class Column:
     @property
     def tip(self) -> str:
         """What a pointer over the column is told."""
-        return _("%(day)s: %(all)s sessions, %(useful)s useful, %(not_useful)s not useful") % {
-            "day": self.label,
-            "all": number(self.figures.sessions),
-            "useful": number(self.figures.useful),
-            "not_useful": number(self.figures.not_useful),
-        }
+        parts = (
+            (_("Sessions"), self.figures.sessions),
+            (_("Useful"), self.figures.useful),
+            (_("Not useful"), self.figures.not_useful),
+        )
+        return f"{self.label}: " + ", ".join(f"{title} {number(count)}" for title, count in parts)
 
 
 def _course(buckets: Sequence[Period], figures: Sequence[SessionFigures], *, is_daily: bool) -> dict[str, Any]:
