@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -95,12 +94,8 @@ FIRST_SESSION = """{
 def _queues(user: Any) -> list[Queue]:
     queues: list[Queue] = []
     if user.has_perm("feedback_app.view_badcasereview"):
-        triages, waiting = "feedback_app_badcasereview", BadCaseReview.objects.waiting()
-        counts = waiting.aggregate(
-            waiting=Count("pk"),
-            overdue=Count("pk", filter=Q(due_at__lt=timezone.now())),
-            mine=Count("pk", filter=Q(assignee_id=user.pk)),
-        )
+        triages = "feedback_app_badcasereview"
+        counts = BadCaseReview.objects.count_waiting(user)
         queues += [
             Queue(_("Bad cases"), counts["waiting"], list_url(triages), "open", _("Rejected answers to judge")),
             Queue(
