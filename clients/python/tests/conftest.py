@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from server import ProductServer
+from product_server import ProductServer
 
 from diagnosis_client import FeedbackCollector, Recorder, _guard
 

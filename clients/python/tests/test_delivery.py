@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from server import wait_until
+from product_server import wait_until
 
 from diagnosis_client import Recorder
 

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime, timezone
 
 import pytest
-from server import wait_until
+from product_server import wait_until
 
 
 def test_each_kind_arrives_as_the_contract_has_it(new_collector, product):

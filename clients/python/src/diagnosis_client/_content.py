@@ -60,7 +60,7 @@ def safe_id(value: object, what: str) -> str:
 
 def get(source: object, key: str) -> Any:
     """A field of a mapping or an attribute of an object; None when there is none."""
-    if isinstance(source, Mapping):
+    if isinstance(source, (dict, Mapping)):  # dict first: asking an abstract class is slow
         return source.get(key)
     return getattr(source, key, None)
 
@@ -98,9 +98,9 @@ class _Copy:
             return float(value) if math.isfinite(value) else str(value)
         if depth > MAX_DEPTH:
             return self.text(str(value)[:200])
-        if isinstance(value, Mapping):
+        if isinstance(value, (dict, Mapping)):
             return self.mapping(value.items(), depth)
-        if isinstance(value, (Sequence, Set)) and not isinstance(value, (bytes, bytearray, memoryview)):
+        if isinstance(value, (list, tuple, Sequence, Set)) and not isinstance(value, (bytes, bytearray, memoryview)):
             return self.items(value, depth)
         return self.other(value, depth)
 
@@ -143,6 +143,8 @@ class _Copy:
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 _ROLES = {"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "function": "tool", "developer": "system"}
+_PLAIN_KEYS = {"role", "content"}
+"""By far the commonest message; read at once."""
 _OUTER_CHARS = 60
 """What a message costs beside its content."""
 
@@ -186,6 +188,8 @@ def message(source: object, role: str, limit: int) -> Json:
     """One message: text, or what OpenAI, Anthropic, LangChain or the conventions themselves call a message."""
     if isinstance(source, str):
         return _text_message(role, clip(source, limit))
+    if isinstance(source, dict) and source.keys() == _PLAIN_KEYS and isinstance(source["content"], str):
+        return _text_message(_ROLES.get(source["role"], str(source["role"])), clip(source["content"], limit))
     kind = get(source, "type")
     if kind in {"function_call", "custom_tool_call"}:  # items of OpenAI's responses
         return {"role": "assistant", "parts": [_tool_call(source, limit)]}
