@@ -242,3 +242,23 @@ def test_a_forked_child_sends_its_own_and_not_its_parents(product):
     sessions = sorted(span.attributes["diagnosis.session.id"] for span in product.spans)
     assert sessions == ["child-0", "child-1", "child-2", "parent", "warm"]
     assert sorted(event["sessionId"] for event in product.events) == ["child-0", "child-1", "child-2", "parent"]
+
+
+GLOBAL_AGENT = """
+import os
+from opentelemetry import trace
+from diagnosis_client import Recorder
+recorder = Recorder(os.environ["URL"], "key", "agent", set_global=True)
+with recorder.session("q"):
+    with recorder.tool_call("fetch"), trace.get_tracer("another library").start_as_current_span("GET"):
+        pass
+    with trace.get_tracer("another library").start_as_current_span("POST"):
+        pass
+assert not trace.get_current_span().get_span_context().is_valid
+"""
+
+
+def test_as_the_global_provider_it_takes_other_libraries_spans_in(product):
+    run_agent(GLOBAL_AGENT, product.url)
+    assert product.one("GET").parent_id == product.one("execute_tool").span_id
+    assert product.one("POST").parent_id == product.one("invoke_agent").span_id

@@ -72,6 +72,7 @@ def test_a_session_with_steps_and_tools_arrives_as_one_trace(recorder, product):
     assert (chat.trace_id, chat.parent_id) == (root.trace_id, root.span_id)
     assert {key: chat.attributes[key] for key in chat.attributes if "messages" not in key} == {
         "gen_ai.operation.name": "chat",
+        "diagnosis.session.id": "s-1",
         "gen_ai.provider.name": "openai",
         "gen_ai.request.model": "gpt-4.1",
         "gen_ai.response.model": "gpt-4.1-2026",
@@ -86,6 +87,7 @@ def test_a_session_with_steps_and_tools_arrives_as_one_trace(recorder, product):
     ]
     assert (tool.name, tool.parent_id, tool.is_error) == ("execute_tool grep", root.span_id, False)
     assert tool.attributes == {
+        "diagnosis.session.id": "s-1",
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "grep",
         "gen_ai.tool.call.id": "call_1",
@@ -156,7 +158,7 @@ def test_sub_agents_nest(recorder, product):
     root, planner, executor = (product.one(f"invoke_agent {name}") for name in ("supervisor", "planner", "executor"))
     assert planner.parent_id == executor.parent_id == root.span_id
     assert planner.text("gen_ai.input.messages") == "make a plan"
-    assert "diagnosis.session.id" not in planner.attributes
+    assert "diagnosis.agent_flow" not in planner.attributes
     first, last = product.named("chat")
     assert (first.parent_id, first.attributes["gen_ai.agent.name"]) == (planner.span_id, "planner")
     assert (last.parent_id, last.attributes["gen_ai.agent.name"]) == (root.span_id, "supervisor")

@@ -143,7 +143,9 @@ class Block:
     def _begin(
         self, scope: Scope, name: str, attributes: Mapping[str, Any], kind: SpanKind = SpanKind.INTERNAL
     ) -> None:
-        said = {key: value for key, value in attributes.items() if value is not None}
+        # On every span: what arrives before the session has ended, or without its end, is known by its own name.
+        said = {"diagnosis.session.id": scope.session.session_id}
+        said |= {key: value for key, value in attributes.items() if value is not None}
         self.span = self._core.tracer.start_span(content.name(name), context=scope.context, kind=kind, attributes=said)
         agent_name = said.get("gen_ai.agent.name", scope.agent_name)
         self.scope = Scope(self._core, scope.session, self, agent_name, set_span_in_context(self.span, Context()))
@@ -226,7 +228,6 @@ class Session(Agent):
             "gen_ai.conversation.id": None
             if conversation is None
             else content.safe_id(conversation, "conversation_id"),
-            "diagnosis.session.id": self.session_id,
             "diagnosis.agent_flow": content.name(self._said["agent_flow"]),
             "diagnosis.user_ref": None if self._said["user_ref"] is None else content.name(self._said["user_ref"]),
             "diagnosis.consent": bool(self._said["consent"]),

@@ -17,6 +17,11 @@ from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, detach,
 
 logger = logging.getLogger("diagnosis_client")
 
+HINTS = {
+    401: "(the api_key is missing or wrong)",
+    403: "(the api_key does not allow this)",
+    404: "(the endpoint is not where the product is)",
+}
 TRY_LATER = frozenset({429, 502, 503, 504})
 
 _ours = threading.local()
@@ -67,7 +72,7 @@ class Reply:
         if self.status == 0:
             return self.trouble
         text = self.body[:300].decode("utf-8", "replace").strip() if self._is_readable else ""
-        return f"HTTP {self.status} {text}".strip()
+        return " ".join(filter(None, (f"HTTP {self.status}", HINTS.get(self.status), text)))
 
     @property
     def _is_readable(self) -> bool:
