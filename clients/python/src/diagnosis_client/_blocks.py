@@ -172,6 +172,12 @@ class Block:
             self.fail(error)
         self.span.end()
 
+    @guarded
+    def detail(self, attributes: Mapping[str, Any]) -> None:
+        """Say more in the words of the conventions; None says nothing."""
+        for key, value in attributes.items():
+            self._set(key, value)
+
     def _set(self, key: str, value: Any) -> None:
         if value is not None:
             self.span.set_attribute(key, value)
@@ -325,12 +331,6 @@ class ModelCall(Block):
         self._set("gen_ai.usage.output_tokens", _count(output_tokens))
         self._set("gen_ai.response.model", None if model is None else content.name(model))
         self._set("diagnosis.step.thought", None if thought is None else content.clip(str(thought), self._core.limit))
-
-    @guarded
-    def detail(self, attributes: Mapping[str, Any]) -> None:
-        """Say more in the words of the conventions; None says nothing."""
-        for key, value in attributes.items():
-            self._set(key, value)
 
     @guarded
     def end(self, error: BaseException | None = None) -> None:

@@ -146,6 +146,8 @@ class DiagnosisCallbackHandler(BaseCallbackHandler):
         if isinstance(call, ToolCall):
             result = content.get(output, "content")
             call.result(output if result is None else result)
+            call_id = content.get(output, "tool_call_id")  # older versions tell it only now
+            call.detail({"gen_ai.tool.call.id": content.name(call_id) if call_id else None})
             if content.get(output, "status") == "error":
                 call.fail(str(result))
         self._close(run_id)
