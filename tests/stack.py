@@ -304,6 +304,16 @@ class Stack:
         finally:
             connection.close()
 
+    def isolation_of_waiters(self) -> set[str]:
+        """Isolation levels of the product's transactions that wait for a row's lock just now."""
+        rows = self.sql(
+            "SELECT t.trx_isolation_level FROM information_schema.INNODB_TRX t"
+            " JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id"
+            " WHERE p.DB = %s AND t.trx_state = 'LOCK WAIT'",
+            self.database,
+        )
+        return {level for (level,) in rows}
+
     def unscored(self, session_ids: Collection[str]) -> int:
         """How many of these sessions have no score yet, or owe a new one."""
         if not session_ids:
@@ -328,7 +338,7 @@ class Stack:
         return time.monotonic() - start
 
 
-def wait_until(condition: Callable[[], bool], seconds: float, reason: Callable[[], str] | str) -> None:
+def wait_until(condition: Callable[[], object], seconds: float, reason: Callable[[], str] | str) -> None:
     """Poll until `condition` holds; AssertionError with the reason when it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -28,24 +28,13 @@ ID_COLUMNS = {
 """Some that must compare exactly; that no other id column is forgotten is asserted by name below."""
 
 
-def isolation_of_waiters(stack, session_id, start):
-    """Isolation levels of the transactions that wait for this session's row while we hold it."""
+def isolation_while_we_hold(stack, session_id, start):
+    """Isolation levels of the transactions that wait for this session's row."""
     with stack.connection() as holder, holder.cursor() as cursor:
         cursor.execute("SELECT id FROM diagnosis_session WHERE session_id = %s FOR UPDATE", [session_id])
         start()
-        found = []
-
-        def look():
-            found[:] = stack.sql(
-                "SELECT t.trx_isolation_level FROM information_schema.INNODB_TRX t"
-                " JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id"
-                " WHERE p.DB = %s AND t.trx_state = 'LOCK WAIT'",
-                stack.database,
-            )
-            return bool(found)
-
-        wait_until(look, 8, "nobody waits for the row")
-        return {level for (level,) in found}
+        wait_until(stack.isolation_of_waiters, 8, "nobody waits for the row")
+        return stack.isolation_of_waiters()
 
 
 def test_web_and_worker_run_at_read_committed(stack, new_ids):
@@ -56,7 +45,7 @@ def test_web_and_worker_run_at_read_committed(stack, new_ids):
     sender = threading.Thread(
         target=lambda: answers.append(stack.send("PATCH", f"/api/sessions/{session_id}", patch).status)
     )
-    assert isolation_of_waiters(stack, session_id, sender.start) == {"READ COMMITTED"}
+    assert isolation_while_we_hold(stack, session_id, sender.start) == {"READ COMMITTED"}
     sender.join()
     assert answers == [200]
     stack.wait_scored([session_id], 10)
@@ -64,7 +53,7 @@ def test_web_and_worker_run_at_read_committed(stack, new_ids):
     # A sweep picks up what is owed; holding the row, we see the worker's own connection wait.
     owe = "UPDATE diagnosis_session SET evaluation_due_at = UTC_TIMESTAMP(6) WHERE session_id = %s"
     stack.sql(owe, session_id)
-    assert isolation_of_waiters(stack, session_id, lambda: None) == {"READ COMMITTED"}
+    assert isolation_while_we_hold(stack, session_id, lambda: None) == {"READ COMMITTED"}
     stack.wait_scored([session_id], 20)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import contextmanager
+
 import pytest
 
 from tests.services.conftest import whole_session
@@ -46,6 +49,16 @@ def assert_whole_and_single(stack, ids, score):
     assert all(said == stored for *_, said, stored in rows)
 
 
+@contextmanager
+def trigger(stack, body):
+    """Something that the database does at each change of a session: the product knows nothing of it."""
+    stack.sql(f"CREATE TRIGGER trouble BEFORE UPDATE ON diagnosis_session FOR EACH ROW {body}")
+    try:
+        yield
+    finally:
+        stack.sql("DROP TRIGGER trouble")
+
+
 @pytest.mark.parametrize("trouble", ["stopped", "frozen"])
 def test_without_redis_every_answer_comes_in_time_and_every_score_later(stack, new_ids, trouble):
     ids = new_ids(12)
@@ -57,6 +70,27 @@ def test_without_redis_every_answer_comes_in_time_and_every_score_later(stack, n
     (stack.start_redis if trouble == "stopped" else stack.resume_redis)()
     stack.wait_scored(ids, SCORED_SECONDS)
     assert_whole_and_single(stack, ids, score=30)
+
+
+@pytest.mark.parametrize("trouble", ["stopped", "frozen"])
+def test_the_worker_outlives_a_redis_that_fails_while_it_scores(stack, new_ids, trouble):
+    # One of its processes is held up, so a message is not acknowledged; the other is idle, so it listens for more.
+    ids = new_ids(5)
+    with trigger(stack, f"IF NEW.session_id = '{ids[0]}' AND NEW.evidence_score IS NOT NULL THEN DO SLEEP(3); END IF"):
+        record_many(stack, ids)
+        claimed = "SELECT 1 FROM diagnosis_session WHERE session_id = %s AND evaluation_claimed_until IS NOT NULL"
+        wait_until(lambda: stack.sql(claimed, ids[0]), 10, "scoring did not begin")
+        (stack.stop_redis if trouble == "stopped" else stack.pause_redis)()
+        time.sleep(3)  # longer than the worker's time-outs
+    (stack.start_redis if trouble == "stopped" else stack.resume_redis)()
+
+    stack.wait_scored(ids, SCORED_SECONDS)
+    assert_whole_and_single(stack, ids, score=65)
+    later = new_ids(3)
+    record_many(stack, later)
+    stack.wait_scored(later, seconds=30)
+    assert stack.worker.is_running
+    assert "Unrecoverable error" not in stack.worker.log()
 
 
 def test_a_flushed_redis_loses_no_score(stack, new_ids):
@@ -126,12 +160,8 @@ def test_readiness_names_the_part_that_is_down(stack):
 
 def test_a_session_that_cannot_be_scored_is_given_up_with_its_reason(stack, new_ids):
     bad, *good = new_ids(4)
-    stack.sql(
-        "CREATE TRIGGER refuse_score BEFORE UPDATE ON diagnosis_session FOR EACH ROW"
-        f" IF NEW.session_id = '{bad}' AND NEW.evidence_score IS NOT NULL THEN"
-        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no score for this one'; END IF"
-    )
-    try:
+    refusal = "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no score for this one'"
+    with trigger(stack, f"IF NEW.session_id = '{bad}' AND NEW.evidence_score IS NOT NULL THEN {refusal}; END IF"):
         record_many(stack, [bad, *good])
         stack.wait_scored(good, seconds=30)
 
@@ -150,8 +180,6 @@ def test_a_session_that_cannot_be_scored_is_given_up_with_its_reason(stack, new_
         shown = stack.send("GET", f"/api/sessions/{bad}").body
         assert (shown["isEvaluationPending"], shown["evidenceScore"]) == (False, None)
         assert "no score for this one" in shown["evaluationError"]
-    finally:
-        stack.sql("DROP TRIGGER refuse_score")
 
     late = {"toolName": "lookup_knowledge", "l0MatchCount": 1, "invocationId": "late"}
     assert stack.send("POST", f"/api/sessions/{bad}/tool-invocations", late).status == 200
