@@ -296,7 +296,11 @@ SPECTACULAR_SETTINGS = {
     "SERVE_AUTHENTICATION": [],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "ENUM_NAME_OVERRIDES": {"VerdictEnum": "sessions_app.models.Verdict.choices"},
+    "ENUM_NAME_OVERRIDES": {
+        "VerdictEnum": "sessions_app.models.Verdict.choices",
+        "SessionStatusEnum": "sessions_app.models.Status.choices",
+        "CaseStatusEnum": "cases_app.models.CaseStatus.choices",
+    },
 }
 # Bytes after inflating. A single item of a batch is bounded by the limits of its fields (sessions_app.wire.fields).
 MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=32 * 1024 * 1024)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.utils.translation import gettext_lazy as _
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from sessions_app.text import MAX_TEXT_CHARS, UnstorableJSONError, clean_json, clean_text, is_id
@@ -24,6 +25,7 @@ def _mark_sanitised(field: serializers.Field[Any, Any, Any, Any]) -> None:
     context[SANITISED] = True
 
 
+@extend_schema_field({"type": "string", "pattern": "^[!-~]{1,64}$"})
 class IdField(serializers.Field[str, Any, str, Any]):
     """1-64 printable ASCII characters without spaces; anything else is an error."""
 
