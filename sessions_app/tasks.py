@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from sessions_app.services import evaluation, traces
+from sessions_app.services import evaluation, pruning
 
 
 @shared_task
@@ -22,5 +22,5 @@ def sweep_evaluations() -> None:
 @shared_task
 def prune_traces() -> None:
     """Forget the spans of traces that have long been quiet."""
-    while traces.prune_quiet_traces() == traces.PRUNE_ROWS:
+    while pruning.prune_quiet_traces() == pruning.PRUNE_ROWS:
         pass

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import timedelta
 from typing import Any, NamedTuple
 
 import msgspec
-from django.conf import settings
-from django.utils import timezone
 
 from sessions_app import signals
 from sessions_app.db import in_transaction
@@ -28,7 +25,6 @@ from sessions_app.services.bulk import insert, upsert
 from sessions_app.services.recording import record_sessions
 
 TRACES_A_TRANSACTION = 50
-PRUNE_ROWS = 500
 _COMPRESSION = 1
 
 Traces = dict[str, dict[str, SpanFacts]]
@@ -59,16 +55,6 @@ def record_spans(spans: Iterable[Span]) -> TraceOutcome:
     for chunk in _chunks(traces):
         _store(chunk)
     return TraceOutcome(accepted, rejected)
-
-
-@in_transaction
-def prune_quiet_traces() -> int:
-    """Forget ledgers that nothing was added to for OTLP_LEDGER_DAYS, some at a time; returns how many."""
-    before = timezone.now() - timedelta(days=settings.OTLP_LEDGER_DAYS)
-    quiet = OtlpTrace.objects.filter(updated_at__lt=before).order_by("updated_at")
-    ids = list(quiet.values_list("trace_id", flat=True)[:PRUNE_ROWS])
-    OtlpTrace.objects.filter(trace_id__in=ids, updated_at__lt=before).delete()
-    return len(ids)
 
 
 @in_transaction
