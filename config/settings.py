@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env: Any = environ.FileAwareEnv()  # NAME_FILE=/run/secrets/name is read where NAME is not set
+env: Any = environ.FileAwareEnv()  # where NAME_FILE=/run/secrets/name is set, that file is read instead of NAME
 
 DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "data"))).resolve()
 environ.Env.read_env(DATA_DIR / "env", overwrite=False)
@@ -133,7 +133,7 @@ DATABASES = {"default": _database()}
 def _broker_url() -> str:
     """CELERY_BROKER_URL; else the socket of the broker that `bin/run` keeps; else Celery's file transport."""
     if url := env.str("CELERY_BROKER_URL", default=""):
-        return str(url)
+        return str(url).strip()  # a file of secrets ends with a line feed
     folder = DATA_DIR / "broker"
     # The configuration, not the socket, says which it is: the socket is away while that broker starts again.
     return (
