@@ -30,4 +30,4 @@ class BoundedPaginator(Paginator[Any]):
     @cached_property
     def _counted(self) -> int:
         rows: Any = self.object_list
-        return int(rows.order_by()[: self.MAX_COUNT + 1].count())
+        return int(rows.order_by().values("pk")[: self.MAX_COUNT + 1].count())
