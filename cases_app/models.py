@@ -183,6 +183,12 @@ class CaseLibrary(models.Model):
         ordering = ["-created_at"]
         indexes = [
             models.Index(fields=["status", "created_at"], name="case_status_created"),
+            # The queues in their orders, and their counts from an index alone: a row may hold two long texts.
+            models.Index(fields=["source_type", "fault_category", "created_at"], name="case_to_enrich"),
+            models.Index(fields=["status", "updated_at"], name="case_status_updated"),
+            models.Index(fields=["updated_at"], name="case_updated"),
+            models.Index(fields=["flagged_at"], name="case_flagged"),
+            models.Index(fields=["status", "source_type", "fault_category", "flagged_at"], name="case_queues"),
             models.Index(fields=["error_code"], name="case_error_code"),
         ]
         constraints = [

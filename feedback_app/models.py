@@ -191,12 +191,10 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
     def queue_order() -> list[OrderBy]:
         """What deserves attention first.
 
-        Open before in review before closed; overdue first; then answers given with confidence; then by due date.
-        Closed ones: the latest first.
+        Open before in review; overdue first; then answers given with confidence; then by due date.
         """
         return [
-            Case(When(state=TriageState.OPEN, then=0), When(state=TriageState.IN_REVIEW, then=1), default=2).asc(),
-            F("resolved_at").desc(),
+            Case(When(state=TriageState.OPEN, then=0), default=1).asc(),
             Case(When(due_at__lt=timezone.now(), then=0), default=1).asc(),
             Case(When(session__confidence__gte=rules.CONFIDENT_PERCENT, then=0), default=1).asc(),
             F("due_at").asc(nulls_last=True),
@@ -249,7 +247,10 @@ class BadCaseReview(models.Model):
         verbose_name = _("bad case")
         verbose_name_plural = _("bad cases")
         ordering = ["due_at", "id"]
-        indexes = [models.Index(fields=["state", "due_at"], name="triage_state_due")]
+        indexes = [
+            models.Index(fields=["state", "due_at"], name="triage_state_due"),
+            models.Index(fields=["resolved_at"], name="triage_resolved"),
+        ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=TriageState.values), name="triage_state_known"),
         ]

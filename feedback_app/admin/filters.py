@@ -32,6 +32,11 @@ class StateFilter(DropdownFilter):
         """Sets of states first, then each."""
         return [("", _("Waiting")), (self.CLOSED, _("Closed")), (self.EVERY, _("All")), *TriageState.choices]
 
+    @classmethod
+    def is_waiting(cls, request: HttpRequest) -> bool:
+        """Whether the list shows what waits: nothing else was asked for, or a state of those that wait."""
+        return request.GET.get(cls.parameter_name, "") in ("", TriageState.OPEN, TriageState.IN_REVIEW)
+
     def queryset(self, request: HttpRequest, queryset: BadCaseReviewQuerySet) -> BadCaseReviewQuerySet:
         """An unknown value finds nothing."""
         match self.value():
