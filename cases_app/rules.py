@@ -52,12 +52,14 @@ def state_after_restoring(fault_category: str) -> str:
 
 SUGGESTIONS = 3
 SUGGEST_CHARS = 20_000
+PREFIX_CHARS = 4
 
 
 def rank_by_keywords(text: str, keywords: Mapping[str, Iterable[str]]) -> list[str]:
     """The SUGGESTIONS categories of whose keywords most occur in the beginning of `text`; none where none does.
 
-    A keyword of Latin letters or digits counts only as a word of its own: `gc` is not in `gcp`.
+    A keyword of Latin letters or digits counts at the beginning of a word, a short one only as a word of its own:
+    `hikari` is in `HikariPool-1`, `gc` is not in `gcp`.
     """
     text = text[:SUGGEST_CHARS].lower()
     found = {code: sum(_occurs(word.lower(), text) for word in words) for code, words in keywords.items()}
@@ -70,4 +72,5 @@ def _occurs(word: str, text: str) -> bool:
         return False
     if not word.isascii():
         return word in text
-    return re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text) is not None
+    end = "(?![a-z0-9])" if len(word) < PREFIX_CHARS else ""
+    return re.search(rf"(?<![a-z0-9]){re.escape(word)}{end}", text) is not None
