@@ -8,6 +8,8 @@ from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 MAX_WRITTEN_CHARS = 100_000
+NOT_SAVED = _("What you wrote is not saved yet.")
+"""Said when a page comes back with text that no service took."""
 
 
 class LongTextField(forms.CharField):

@@ -96,13 +96,14 @@ class ObjectPageAdmin(ModelAdmin):
 
     def object_url(self, obj: Any, request: HttpRequest | None = None) -> str:
         """The page of an object; with `request` it remembers how the list was filtered."""
-        return self._url("change", request, obj.pk)
+        return self.view_url("change", request, obj.pk)
 
     def list_url(self, request: HttpRequest) -> str:
         """The list, filtered as it was."""
-        return self._url("changelist", request)
+        return self.view_url("changelist", request)
 
-    def _url(self, view: str, request: HttpRequest | None, *args: object) -> str:
+    def view_url(self, view: str, request: HttpRequest | None, *args: object) -> str:
+        """A view of this admin; with `request` it remembers how the list was filtered."""
         name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{view}"
         url = reverse(name, args=args, current_app=self.admin_site.name)
         kept = self.get_preserved_filters(request) if request else ""

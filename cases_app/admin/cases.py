@@ -21,19 +21,27 @@ from django.utils.translation import gettext_lazy
 
 from cases_app.admin import filters
 from cases_app.admin.forms import CaseForm
-from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus
+from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
 from cases_app.panels import TEMPLATE as OWN_PANEL
 from cases_app.selectors import enrichment as selectors
 from cases_app.services import enrichment
 from cases_app.services.enrichment import StaleCaseError
 from sessions_app.errors import ConflictError, InvalidInputError
-from sessions_app.forms import ReasonForm
+from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import HTTP_CONFLICT, ObjectPageAdmin, Tab
 from sessions_app.paging import BoundedPaginator
 from sessions_app.panels import panels_of
 from sessions_app.templatetags.desk import badge, excerpt, moment, nothing
 
 ROW_CHARS = 110
+
+
+SOURCES: Mapping[SourceType, Any] = {
+    SourceType.AUTO: gettext_lazy("Session"),
+    SourceType.MANUAL: gettext_lazy("By hand"),
+    SourceType.CORRECTION: gettext_lazy("Correction"),
+}
+"""In one word, for a row."""
 
 
 class Press(NamedTuple):
@@ -163,7 +171,7 @@ class CaseLibraryAdmin(ObjectPageAdmin):
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """What waits longest first in the queues; what changed last first elsewhere."""
         queue = request.GET.get(filters.QueueFilter.parameter_name) or CaseQueue.TO_ENRICH
-        return ("created_at", "pk") if queue in (CaseQueue.TO_ENRICH, CaseQueue.TO_PUBLISH) else ("-updated_at", "pk")
+        return ("created_at", "pk") if queue in (CaseQueue.TO_ENRICH, CaseQueue.TO_PUBLISH) else ("-updated_at", "-pk")
 
     def get_search_results(
         self, request: HttpRequest, queryset: CaseLibraryQuerySet, search_term: str
@@ -180,7 +188,7 @@ class CaseLibraryAdmin(ObjectPageAdmin):
             for queue in CaseQueue
             for is_default in [queue == CaseQueue.TO_ENRICH]
         ]
-        context = {"tabs": tabs, "can_enrich": self.has_enrich_permission(request), **(extra_context or {})}
+        context = {"tabs": tabs, "next_url": self.next_url(request), **(extra_context or {})}
         return super().changelist_view(request, context)
 
     @admin.display(description=gettext_lazy("title"))
@@ -198,12 +206,13 @@ class CaseLibraryAdmin(ObjectPageAdmin):
     @admin.display(description=gettext_lazy("error code"), ordering="error_code")
     def error(self, case: CaseLibrary) -> str:
         """As it stands in logs."""
-        return excerpt(case.error_code, 40) or nothing()
+        code = excerpt(case.error_code, 60)
+        return format_html('<span class="desk-code">{}</span>', code) if code else nothing()
 
     @admin.display(description=gettext_lazy("source"))
     def source(self, case: CaseLibrary) -> str:
         """Where it came from."""
-        return case.get_source_type_display()
+        return str(SOURCES[SourceType(case.source_type)])
 
     @admin.display(description=gettext_lazy("status"))
     def status_mark(self, case: CaseLibrary) -> str:
@@ -251,6 +260,15 @@ class CaseLibraryAdmin(ObjectPageAdmin):
         view = self.admin_site.admin_view(self.next_to_enrich)
         return [path("next/", view, name="cases_app_caselibrary_next"), *super().get_urls()]
 
+    def next_url(self, request: HttpRequest, after: CaseLibrary | None = None) -> str | None:
+        """Where the button leads; None for those who may not enrich."""
+        if not self.has_enrich_permission(request):
+            return None
+        url = self.view_url("next", request)
+        if after is None:
+            return url
+        return f"{url}{'&' if '?' in url else '?'}after={after.pk}"
+
     def next_to_enrich(self, request: HttpRequest) -> HttpResponse:
         """Lead to the oldest case to enrich; with `after`, to the one behind it."""
         self.require(request, "view")
@@ -258,8 +276,8 @@ class CaseLibraryAdmin(ObjectPageAdmin):
         case = selectors.next_to_enrich(after)
         if case is None:
             messages.info(request, _("No case waits to be enriched."))
-            return redirect("admin:cases_app_caselibrary_changelist")
-        return redirect(self.object_url(case))
+            return redirect(self.list_url(request))
+        return redirect(self.object_url(case, request))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -299,7 +317,7 @@ class CaseLibraryAdmin(ObjectPageAdmin):
             return self._page(request, self._again(case), form, status=HTTP_CONFLICT)
         self.done(request, moved, button.done)
         if form and form.has_new_content() and not button.needs_fields:
-            messages.warning(request, _("What you wrote is not saved yet."))
+            messages.warning(request, NOT_SAVED)
             case = self._again(case)
             return self._page(request, case, form.rebased(case, self._last_row(case)))
         return redirect(self.object_url(case, request))
@@ -357,7 +375,7 @@ class CaseLibraryAdmin(ObjectPageAdmin):
             "form": form,
             "reason_form": ReasonForm(),
             "offers": self.offers(request, case),
-            "can_enrich": self.has_enrich_permission(request),
+            "next_url": self.next_url(request, case),
             **(since or {}),
         }
         return self.page(request, case, context, status=status)

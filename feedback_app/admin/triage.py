@@ -32,7 +32,7 @@ from feedback_app.services import triage
 from feedback_app.templatetags.triage import due_mark
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.filters import DayFilter, PeriodFilter
-from sessions_app.forms import ReasonForm
+from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, ObjectPageAdmin, Tab
 from sessions_app.paging import BoundedPaginator
 from sessions_app.selectors.chain import timeline
@@ -124,6 +124,7 @@ class TriageChangeList(ChangeList):
             review.comment = comments.get(review.session_id, "")
             review.is_mine = review.assignee_id == request.user.pk
             review.offers = self.model_admin.offers(request, review)
+            review.url = self.model_admin.object_url(review, request)
 
 
 @admin.register(BadCaseReview)
@@ -203,8 +204,10 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         )  # fmt: skip
 
     def get_ordering(self, request: HttpRequest) -> Any:
-        """What deserves attention first; a click on the head of a column overrides it."""
-        return BadCaseReview.objects.queue_order()
+        """Of what waits: what deserves attention first; of others: what closed last. A click on a head overrides it."""
+        return (
+            BadCaseReview.objects.queue_order() if filters.StateFilter.is_waiting(request) else ("-resolved_at", "-pk")
+        )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         """With comments and buttons."""
@@ -239,8 +242,10 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         )
         context = {
             "tabs": tabs,
-            "order_note": order % {"percent": rules.CONFIDENT_PERCENT},
-            "can_take": self.has_triage_permission(request),
+            "order_note": order % {"percent": rules.CONFIDENT_PERCENT}
+            if filters.StateFilter.is_waiting(request)
+            else "",
+            "next_url": self.next_url(request),
             **(extra_context or {}),
         }
         return super().changelist_view(request, context)
@@ -309,8 +314,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
     @admin.display(description="")
     def buttons(self, review: Any) -> str:
         """Claim or release, in place. The form they belong to stands outside the list's own."""
-        context = {"review": review, "url": self.object_url(review), "offers": review.offers}
-        return render_to_string("feedback_app/row_buttons.html", context)
+        return render_to_string("feedback_app/row_buttons.html", {"review": review})
 
     # -- the buttons of the list and of the page ---------------------------------------------------------------------
 
@@ -318,6 +322,10 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         """Also the button that takes the next."""
         view = self.admin_site.admin_view(self.take_next)
         return [path("next/", view, name="feedback_app_badcasereview_next"), *super().get_urls()]
+
+    def next_url(self, request: HttpRequest) -> str | None:
+        """Where the button leads; None for those who may not press it."""
+        return self.view_url("next", request) if self.has_triage_permission(request) else None
 
     def take_next(self, request: HttpRequest) -> HttpResponse:
         """Claim the free bad case that deserves attention first, and open it."""
@@ -327,9 +335,9 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         review = triage.claim_next(reviewer=self.person(request))
         if review is None:
             messages.info(request, _("No bad case is free."))
-            return redirect("admin:feedback_app_badcasereview_changelist")
+            return redirect(self.list_url(request))
         self.done(request, review, BUTTONS["claim"].done)
-        return redirect(self.object_url(review))
+        return redirect(self.object_url(review, request))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -367,7 +375,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             return self._refused(request, review, form, refusal.message)
         self.done(request, review, button.done)
         if name == "claim" and form and form.has_changed():  # written before it was theirs
-            messages.warning(request, _("What you wrote is not saved yet."))
+            messages.warning(request, NOT_SAVED)
             review = self._again(review)
             return self._page(request, review, form, meanwhile=form.stored_meanwhile(review))
         return redirect(self.list_url(request) if FROM_LIST in request.POST else self.object_url(review, request))
@@ -382,6 +390,8 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         review = self._again(review)
         if form is None:
             return self._page(request, review, VerdictForm.of(review), status=HTTP_CONFLICT)
+        if form.has_changed():
+            messages.warning(request, NOT_SAVED)
         return self._page(request, review, form, meanwhile=form.stored_meanwhile(review), status=HTTP_CONFLICT)
 
     def _again(self, review: BadCaseReview) -> BadCaseReview:
@@ -409,6 +419,6 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "offers": offers,
             "is_writing": form.is_bound or "resolve" in offers,
             "meanwhile": meanwhile,
-            "can_take": self.has_triage_permission(request),
+            "next_url": self.next_url(request),
         }
         return self.page(request, review, context, status=status)
