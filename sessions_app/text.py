@@ -45,13 +45,14 @@ class UnstorableJSONError(ValueError):
 class _Cleaner:
     """Walks one JSON value, counting what it holds."""
 
+    max_chars: int = MAX_JSON_CHARS
     chars: int = 0
     changed: bool = field(default=False)
 
     def text(self, value: str) -> str:
         self.chars += len(value)
-        if self.chars > MAX_JSON_CHARS:
-            raise UnstorableJSONError(f"Holds more than {MAX_JSON_CHARS} characters.")
+        if self.chars > self.max_chars:
+            raise UnstorableJSONError(f"Holds more than {self.max_chars} characters.")
         cleaned, changed = clean_text(value)
         self.changed |= changed
         return cleaned
@@ -81,18 +82,18 @@ class _Cleaner:
         raise UnstorableJSONError(f"Holds a {type(value).__name__}, which JSON does not know.")
 
 
-def clean_json(value: Any) -> tuple[Any, bool]:
+def clean_json(value: Any, *, max_chars: int = MAX_JSON_CHARS) -> tuple[Any, bool]:
     """`value` with storable text, and whether any text was changed.
 
-    Raises UnstorableJSONError for more than 30 levels, 524,288 characters, infinite numbers or over-long integers.
+    Raises UnstorableJSONError for more than 30 levels or `max_chars`, infinite numbers or over-long integers.
     """
-    if _is_plainly_storable(value):
+    if _is_plainly_storable(value, max_chars):
         return value, False
-    cleaner = _Cleaner()
+    cleaner = _Cleaner(max_chars)
     return cleaner.walk(value, 1), cleaner.changed
 
 
-def _is_plainly_storable(value: Any) -> bool:
+def _is_plainly_storable(value: Any, max_chars: int) -> bool:
     """Whether a look at its encoded bytes shows that there is nothing to clean; almost always, and ten times faster.
 
     A value cannot be nested deeper than it has brackets. Infinite numbers are encoded as null: a null needs the walk.
@@ -102,7 +103,7 @@ def _is_plainly_storable(value: Any) -> bool:
     except (TypeError, ValueError, OverflowError, RecursionError):
         return False
     return (
-        len(encoded) <= MAX_JSON_CHARS
+        len(encoded) <= max_chars
         and encoded.count(b"{") + encoded.count(b"[") <= MAX_JSON_DEPTH
         and b"\\u0000" not in encoded
         and b"null" not in encoded

@@ -23,7 +23,9 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from sessions_app.access.permissions import CanIngest
-from sessions_app.otlp import spans
+from sessions_app.otlp.json_form import decode_json
+from sessions_app.otlp.protobuf import decode_protobuf
+from sessions_app.otlp.spans import UndecodableError, split
 from sessions_app.services.traces import record_spans
 from sessions_app.wire.parsers import read_body
 
@@ -80,11 +82,11 @@ class TracesView(APIView):
         """Take spans in; a bad one is rejected and counted, its neighbours are stored."""
         is_json = _content_type(request) == JSON
         try:
-            body = cast("bytes", request.data)
-            decoded = spans.decode_json(body) if is_json else spans.decode_protobuf(body)
-        except spans.UndecodableError as error:
+            body = cast("bytes", request.data or b"")  # DRF makes a dict of nothing
+            decoded = decode_json(body) if is_json else decode_protobuf(body)
+        except UndecodableError as error:
             raise ParseError(str(error)) from error
-        good, reasons = spans.split(decoded)
+        good, reasons = split(decoded)
         outcome = record_spans(good)
         return _answer(is_json=is_json, reasons=[*reasons, *outcome.rejected])
 

@@ -1,7 +1,7 @@
 """What the attributes of a span mean, in every dialect we know: the one table, and how to read it.
 
 `FIELDS` names for each fact the attributes that may carry it, the most specific dialect first; `docs/otlp.md` shows the
-same table to people. `read` turns a span into a `SpanFacts`: small, JSON, free of dialect.
+same table to people (`sessions_app.otlp.table`). `read` turns a span into a `SpanFacts`: small, JSON, free of dialect.
 
 Sources: OpenTelemetry semantic conventions for generative AI (1.2x to 1.4x), OpenInference, Google ADK
 (`gcp.vertex.agent.*`), Traceloop/OpenLLMetry, Langfuse and MLflow, as their SDKs emit them.
@@ -9,14 +9,28 @@ Sources: OpenTelemetry semantic conventions for generative AI (1.2x to 1.4x), Op
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NotRequired, TypedDict
+from typing import Any, TypedDict
 
+from sessions_app.otlp.messages import (
+    DETAILS_EVENT,
+    EVENT_MESSAGES,
+    INDEXED_MESSAGES,
+    Message,
+    bounded,
+    cut,
+    event_messages,
+    indexed,
+    indexed_message,
+    messages_of,
+    parsed,
+    result_text,
+    text_of,
+)
+from sessions_app.otlp.names import as_id, hashed, short_name
 from sessions_app.otlp.spans import Span
-from sessions_app.text import UnstorableJSONError, clean_json, is_id
+from sessions_app.text import MAX_JSON_INTEGER, MAX_TEXT_CHARS, UnstorableJSONError, clean_json, is_id
 
 AGENT, CHAIN, MODEL, TOOL, RETRIEVER = "agent", "chain", "model", "tool", "retriever"
 """Kinds of span. A chain is a framework's step around agents and models; it may be the root, never a step."""
@@ -24,29 +38,36 @@ AGENT, CHAIN, MODEL, TOOL, RETRIEVER = "agent", "chain", "model", "tool", "retri
 KINDS: tuple[tuple[str, Mapping[str, str]], ...] = (
     (
         "openinference.span.kind",
-        {"AGENT": AGENT, "CHAIN": CHAIN, "LLM": MODEL, "TOOL": TOOL, "RETRIEVER": RETRIEVER},
+        {
+            "AGENT": AGENT, "CHAIN": CHAIN, "LLM": MODEL, "TOOL": TOOL, "RETRIEVER": RETRIEVER, "EMBEDDING": "",
+            "RERANKER": "", "GUARDRAIL": "", "EVALUATOR": "", "PROMPT": "", "DECISION": "",
+        },
     ),
     (
         "gen_ai.operation.name",
         {
             "invoke_agent": AGENT, "create_agent": "", "invoke_workflow": CHAIN, "chat": MODEL,
             "text_completion": MODEL, "generate_content": MODEL, "execute_tool": TOOL, "retrieval": RETRIEVER,
-            "embeddings": "",
+            "embeddings": "", "fetch_response": "",
         },
     ),
     ("traceloop.span.kind", {"agent": AGENT, "workflow": CHAIN, "task": CHAIN, "tool": TOOL}),
     (
         "langfuse.observation.type",
         {
-            "agent": AGENT, "chain": CHAIN, "generation": MODEL, "tool": TOOL, "retriever": RETRIEVER,
-            "embedding": "", "event": "",
+            "agent": AGENT, "chain": CHAIN, "span": CHAIN, "generation": MODEL, "tool": TOOL, "retriever": RETRIEVER,
+            "embedding": "", "event": "", "evaluator": "", "guardrail": "",
         },
     ),
     (
         "mlflow.spanType",
-        {"AGENT": AGENT, "CHAIN": CHAIN, "LLM": MODEL, "CHAT_MODEL": MODEL, "TOOL": TOOL, "RETRIEVER": RETRIEVER},
+        {
+            "AGENT": AGENT, "CHAIN": CHAIN, "WORKFLOW": CHAIN, "TASK": CHAIN, "UNKNOWN": CHAIN, "LLM": MODEL,
+            "CHAT_MODEL": MODEL, "TOOL": TOOL, "RETRIEVER": RETRIEVER, "EMBEDDING": "", "RERANKER": "", "PARSER": "",
+            "MEMORY": "", "GUARDRAIL": "", "EVALUATOR": "",
+        },
     ),
-    ("llm.request.type", {"chat": MODEL, "completion": MODEL}),
+    ("llm.request.type", {"chat": MODEL, "completion": MODEL, "embedding": "", "rerank": ""}),
 )  # fmt: skip
 """Attribute → its values → kind. An unknown value says nothing; "" says that the span is nothing of ours."""
 
@@ -67,6 +88,9 @@ TELLING: tuple[tuple[str, str], ...] = (
 )
 """Attributes that give a span away which nothing else marks."""
 
+MERGED_TOOLS = "(merged tools)"
+"""ADK's span around tools it called at once; each has its own span too."""
+
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "session_id": ("diagnosis.session.id",),
     "agent_flow": ("diagnosis.agent_flow",),
@@ -84,8 +108,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "agent_id": ("gen_ai.agent.id",),
     "agent": ("gen_ai.agent.name", "agent.name", "graph.node.name", "graph.node.id", "traceloop.entity.name"),
     "model": (
-        "gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "langfuse.observation.model.name",
-        "mlflow.llm.model",
+        "gen_ai.response.model", "gen_ai.request.model", "llm.response.model_name", "llm.model_name",
+        "llm.request.model_name", "langfuse.observation.model.name", "mlflow.llm.model",
     ),
     "input_tokens": (
         "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.prompt_tokens",
@@ -97,8 +121,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "total_tokens": ("llm.token_count.total", "llm.usage.total_tokens", "gen_ai.usage.total_tokens"),
     "usage": ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage"),
     "thought": ("diagnosis.step.thought",),
-    "tool": ("gen_ai.tool.name", "tool.name", "traceloop.entity.name", "langfuse.observation.name"),
-    "call_id": ("gen_ai.tool.call.id", "tool_call.id"),
+    "tool": ("gen_ai.tool.name", "tool.name", "traceloop.entity.name"),
+    "call_id": ("gen_ai.tool.call.id", "tool.id", "tool_call.id"),
     "arguments": (
         "gen_ai.tool.call.arguments", "gcp.vertex.agent.tool_call_args", "tool.parameters", "input.value",
         "gen_ai.retrieval.query.text", "traceloop.entity.input", "langfuse.observation.input", "mlflow.spanInputs",
@@ -126,57 +150,50 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Fact → the attributes that may carry it, the most specific first."""
 
-INDEXED_MESSAGES: Mapping[str, tuple[str, ...]] = {
-    "input": ("llm.input_messages", "gen_ai.prompt"),
-    "output": ("llm.output_messages", "gen_ai.completion"),
+EVALUATION_EVENT = "gen_ai.evaluation.result"
+EVALUATIONS: Mapping[str, tuple[str, ...]] = {
+    "name": ("gen_ai.evaluation.name",),
+    "score": ("gen_ai.evaluation.score.value",),
+    "label": ("gen_ai.evaluation.score.label",),
+    "explanation": ("gen_ai.evaluation.explanation",),
+    "by": ("diagnosis.annotator.kind", "annotator.kind"),
+    "id": ("gen_ai.response.id",),
 }
-"""Messages flattened into attributes: `gen_ai.prompt.0.content` (Traceloop), `llm.input_messages.0.message.content`."""
+"""What an evaluation event says → its attributes. By `HUMAN` it is a person's judgement, else the agent's own."""
 
-EVENT_MESSAGES: Mapping[str, tuple[str, str]] = {
-    "gen_ai.system.message": ("input", "system"),
-    "gen_ai.user.message": ("input", "user"),
-    "gen_ai.assistant.message": ("input", "assistant"),
-    "gen_ai.tool.message": ("input", "tool"),
-    "gen_ai.choice": ("output", "assistant"),
-    "gen_ai.content.prompt": ("input", "user"),
-    "gen_ai.content.completion": ("output", "assistant"),
-}
-"""Older conventions: messages as span events → direction, role."""
+ANNOTATIONS: tuple[tuple[str, str], ...] = tuple(
+    (f"{scope}{plural}", singular)
+    for plural, singular in (("annotations", "annotation"), ("evaluations", "evaluation"))
+    for scope in ("", "trace.", "session.")
+)
+"""OpenInference's judgements: prefix → the word before `.name`, `.score`, `.label`, `.explanation` and the others."""
+
+_ANNOTATION_PREFIXES = tuple(f"{prefix}." for prefix, _ in ANNOTATIONS)
+
+DOCUMENT_EVENT = "db.query.result"
+"""Traceloop's event for each row that a vector database found."""
 
 MESSAGE_CHARS = 2_000
-"""Of each message this much is kept: the design asks for a summary of the input, not the whole of it."""
-ANSWER_CHARS = 200_000
+"""Of each message to a model this much is kept: the design asks for a summary of the input, not the whole of it."""
+INPUT_CHARS = 200_000
+OUTPUT_CHARS = 300_000
+ERROR_CHARS = 2_000
 RESULT_CHARS = 500
 MAX_MESSAGES = 50
-MAX_ANSWERS = 2
+MAX_DOCUMENTS = 50
+TITLE_CHARS = 200
+NAME_CHARS = 1_000
 ARGUMENTS_CHARS = 100_000
-CALL_CHARS = 4_000
 ARGUMENTS_DEPTH = 20
-CUT = "…"
-
-
-class ToolCall(TypedDict):
-    """A tool that a model asked for."""
-
-    id: str
-    name: str
-    arguments: Any
-
-
-class Message(TypedDict):
-    """One message to or from a model."""
-
-    role: str
-    content: str
-    tool_calls: NotRequired[list[ToolCall]]
+MAX_FACTS_CHARS = 4 * MAX_TEXT_CHARS
 
 
 class SpanFacts(TypedDict, total=False):
     """What one span says, free of dialect. Keys are short: the ledger holds many."""
 
     p: str  # parent span id
-    s: int  # start, ns
-    e: int  # end, ns
+    s: int  # start, ns; 0: not said
+    e: int  # end, ns; 0: not ended yet
     k: str  # kind; missing: only a link in the chain of parents
     name: str
     service: str
@@ -187,7 +204,7 @@ class SpanFacts(TypedDict, total=False):
     consent: bool
     metadata: dict[str, Any]
     self_evaluation: dict[str, Any]
-    judgements: list[dict[str, Any]]  # people's annotations
+    judgements: list[dict[str, Any]]  # people's annotations: name, score, label, explanation, id
     user: str
     conversation: str
     agent_id: str
@@ -218,42 +235,30 @@ class BadFactError(ValueError):
 
 def read(span: Span) -> SpanFacts:
     """The facts of one span. Raises BadFactError, UnstorableJSONError (a ValueError too)."""
-    facts: SpanFacts = {"p": span.parent_id, "s": span.start_ns, "e": max(span.end_ns, span.start_ns)}
+    facts: SpanFacts = {"p": span.parent_id, "s": span.start_ns, "e": _end(span)}
     kind = kind_of(span)
-    session_id = _text(_pick(span.attributes, "session_id"))
-    if session_id:
-        if not is_id(session_id):
-            raise BadFactError("diagnosis.session.id must be 1 to 64 printable ASCII characters without spaces.")
-        facts["session_id"] = session_id
-    if conversation := _text(_pick(span.attributes, "conversation")):
-        facts["conversation"] = _as_id("c", conversation)
+    _read_session(facts, span)
+    _read_evaluation(facts, span)
     if not kind:
         if span.status == "ERROR":
             facts["failed"] = True
-        return facts
+        return _cleaned(facts)
     facts["k"] = kind
-    facts["name"] = span.name[:200]
-    if span.service:
-        facts["service"] = span.service[:200]
-    _read_people(facts, span)
+    facts["name"] = short_name(span.name, NAME_CHARS)
+    if span.service and not span.service.startswith("unknown_service"):  # what SDKs say where nobody named it
+        facts["service"] = short_name(span.service, NAME_CHARS)
+    if agent_id := _text(span, "agent_id"):
+        facts["agent_id"] = as_id("a", agent_id)
     _read_outcome(facts, span)
     if kind in (TOOL, RETRIEVER):
         _read_tool(facts, span)
     else:
-        _read_messages(facts, span, kind)
+        if kind in (AGENT, MODEL) and (agent := _text(span, "agent")):
+            facts["agent"] = short_name(agent, NAME_CHARS)
+        _read_messages(facts, span)
     if kind == MODEL:
         _read_usage(facts, span.attributes)
-    if kind != MODEL or _pick(span.attributes, "self_evaluation"):
-        _read_evaluation(facts, span)
-    try:
-        cleaned, changed = clean_json(facts)
-    except UnstorableJSONError:
-        facts.pop("input", None)  # the whole context of a very long call; its outcome is what counts
-        cleaned, changed = clean_json(facts)
-    result: SpanFacts = cleaned
-    if changed:
-        result["is_sanitised"] = True
-    return result
+    return _cleaned(facts)
 
 
 def kind_of(span: Span) -> str:
@@ -263,7 +268,7 @@ def kind_of(span: Span) -> str:
         if isinstance(value, str):
             kind = kinds.get(value.strip('"'))
             if kind is not None:
-                return kind
+                return kind if span.attributes.get("gen_ai.tool.name") != MERGED_TOOLS else ""
     if span.scope.startswith(("gcp.vertex.agent", "google.adk", "google_adk")):
         for pattern, kind in NAMED_KINDS:
             if pattern.match(span.name):
@@ -271,63 +276,82 @@ def kind_of(span: Span) -> str:
     for attribute, kind in TELLING:
         if attribute in span.attributes:
             return kind
-    return ""
+    return RETRIEVER if any(event.name == DOCUMENT_EVENT for event in span.events) else ""
+
+
+def _end(span: Span) -> int:
+    """Never before the start; 0 while the span lasts."""
+    return max(span.end_ns, span.start_ns) if span.end_ns else 0
+
+
+def _cleaned(facts: SpanFacts) -> SpanFacts:
+    cleaned, changed = clean_json(facts, max_chars=MAX_FACTS_CHARS)
+    result: SpanFacts = cleaned
+    if changed:
+        result["is_sanitised"] = True
+    return result
 
 
 # -- parts of a span -------------------------------------------------------------------------------------------------
 
 
-def _read_people(facts: SpanFacts, span: Span) -> None:
+def _read_session(facts: SpanFacts, span: Span) -> None:
+    """What any span may say of the whole session, an HTTP span too."""
     attributes = span.attributes
-    if user := _text(_pick(attributes, "user")):
-        facts["user"] = _as_id("u", user) if "@" not in user else _hashed("u", user)
-    if agent_id := _text(_pick(attributes, "agent_id")):
-        facts["agent_id"] = _as_id("a", agent_id)
-    if facts["k"] in (AGENT, MODEL) and (agent := _text(_pick(attributes, "agent"))):
-        facts["agent"] = agent[:200]
-    if flow := _text(_pick(attributes, "agent_flow")):
-        facts["agent_flow"] = flow[:32]
+    if session_id := _text(span, "session_id"):
+        if not is_id(session_id):
+            raise BadFactError("diagnosis.session.id must be 1 to 64 printable ASCII characters without spaces.")
+        facts["session_id"] = session_id
+    if conversation := _text(span, "conversation"):
+        facts["conversation"] = as_id("c", conversation)
+    if user := _text(span, "user"):
+        facts["user"] = as_id("u", user) if "@" not in user else hashed("u", user)
+    if flow := _text(span, "agent_flow"):
+        facts["agent_flow"] = short_name(flow, 32)
     consent = _pick(attributes, "consent")
     if consent is not None:
         facts["consent"] = _is_true(consent)
-    metadata = _json(_pick(attributes, "metadata"))
-    if isinstance(metadata, dict):
+    if metadata := _object(_pick(attributes, "metadata"), "metadata"):
         facts["metadata"] = metadata
 
 
 def _read_outcome(facts: SpanFacts, span: Span) -> None:
     failed = span.status == "ERROR" or _pick(span.attributes, "level") == "ERROR"
-    error = span.status_message or _text(_pick(span.attributes, "error"))
-    for event in span.events:
-        if event.name == "exception":
-            error = error or _text(event.attributes.get("exception.message"))
-    if failed:
-        facts["failed"] = True
-        if error:
-            facts["error"] = _cut(error, MESSAGE_CHARS)
+    if not failed:
+        return
+    facts["failed"] = True
+    thrown = (event.attributes.get("exception.message") for event in span.events if event.name == "exception")
+    error = span.status_message or next((text_of(message) for message in thrown if message), "")
+    if error := error or _text(span, "error"):
+        facts["error"] = cut(error, ERROR_CHARS)
 
 
 def _read_tool(facts: SpanFacts, span: Span) -> None:
     attributes = span.attributes
-    facts["tool"] = (_text(_pick(attributes, "tool")) or _last_word(span.name) or facts["k"])[:200]
-    if call_id := _text(_pick(attributes, "call_id")):
+    facts["tool"] = short_name(_text(span, "tool") or _SPAN_PREFIX.sub("", span.name) or facts["k"], NAME_CHARS)
+    if call_id := _text(span, "call_id"):
         facts["call_id"] = call_id[:200]
-    arguments = _json(_pick(attributes, "arguments"))
+    arguments = parsed(_pick(attributes, "arguments"))
     if arguments is not None:
-        facts["arguments"] = _bounded(arguments, ARGUMENTS_CHARS)
-    result = _pick(attributes, "result")
-    if result is not None:
+        facts["arguments"] = _storable(arguments, ARGUMENTS_CHARS)
+    found = _pick(attributes, "result")
+    result = parsed(found)
+    if found is not None:
         text = result_text(result)
         facts["result"], facts["result_length"] = text[:RESULT_CHARS], len(text)
-        if says_it_failed(_json(result)):
+        if says_it_failed(result):
             facts["failed"] = True
-            facts.setdefault("error", _cut(text, MESSAGE_CHARS))
-    _read_retrieval(facts, span)
+            facts.setdefault("error", cut(text, ERROR_CHARS))
+    _read_retrieval(facts, span, result)
 
 
-def _read_retrieval(facts: SpanFacts, span: Span) -> None:
+_SPAN_PREFIX = re.compile(r"^(execute_tool|retrieval|tools/call|running tool:?)\s+", re.IGNORECASE)
+"""What conventions put before a tool's name to make the name of its span."""
+
+
+def _read_retrieval(facts: SpanFacts, span: Span, result: Any) -> None:
     attributes = span.attributes
-    layer = _text(_pick(attributes, "layer")).upper().replace(" ", "")
+    layer = _text(span, "layer").upper().replace(" ", "")
     if layer in ("L0", "L1", "L0+L1"):
         facts["layer"] = layer
     for name in ("l0", "l1"):
@@ -337,267 +361,139 @@ def _read_retrieval(facts: SpanFacts, span: Span) -> None:
     truncated = _pick(attributes, "truncated")
     if truncated is not None:
         facts["truncated"] = _is_true(truncated)
-    details = _json(_pick(attributes, "retrieval_details"))
-    if isinstance(details, dict):
+    if details := _object(_pick(attributes, "retrieval_details"), "details"):
         facts["retrieval_details"] = details
-    documents = list(_documents(attributes))
-    if documents or (facts["k"] == RETRIEVER and "gen_ai.retrieval.documents" in attributes):
-        facts.setdefault(
-            "retrieval_details",
-            {
-                "l1_titles": [document["title"] for document in documents],
-                "l1_scores": [document["score"] for document in documents],
-            },
-        )
-        if "layer" not in facts and "l0" not in facts and "l1" not in facts:
-            facts["layer"], facts["l1"] = "L1", len(documents)
+    documents = _documents(span, result if facts["k"] == RETRIEVER else None)
+    if documents is None:
+        return
+    shown = documents[:MAX_DOCUMENTS]
+    found = {"l1_titles": [title for title, _ in shown], "l1_scores": [score for _, score in shown]}
+    facts.setdefault("retrieval_details", found)
+    if "layer" not in facts and "l0" not in facts and "l1" not in facts:
+        facts["layer"], facts["l1"] = "L1", len(documents)
 
 
-def _read_messages(facts: SpanFacts, span: Span, kind: str) -> None:
-    for direction in ("input", "output"):
-        found = list(_messages(span, direction))
-        if found:
-            is_summary = kind == MODEL and direction == "input"
-            count, limit = (MAX_MESSAGES, MESSAGE_CHARS) if is_summary else (MAX_ANSWERS, ANSWER_CHARS)
-            facts[direction] = [_cut_message(message, limit) for message in found[-count:]]
-    if thought := _text(_pick(span.attributes, "thought")):
-        facts["thought"] = _cut(thought, ANSWER_CHARS)
-    if kind == MODEL and (model := _text(_pick(span.attributes, "model"))):
-        facts["model"] = model[:128]
+def _read_messages(facts: SpanFacts, span: Span) -> None:
+    """Of a model call its messages; of an agent or chain what was asked last, and what was answered last."""
+    asked, said = list(_messages(span, "input")), list(_messages(span, "output"))
+    if facts["k"] == MODEL:
+        if asked:
+            facts["input"] = _summary(asked)
+        if said:
+            facts["output"] = _within([_cut(message, OUTPUT_CHARS) for message in said], OUTPUT_CHARS)
+        if model := _text(span, "model"):
+            facts["model"] = cut(model, 128)
+        thought = _text(span, "thought") or "\n".join(message["thought"] for message in said if "thought" in message)
+        if thought:
+            facts["thought"] = cut(thought, OUTPUT_CHARS)
+        for message in (*facts.get("input", ()), *facts.get("output", ())):
+            message.pop("thought", None)
+        return
+    questions = [message for message in asked if message["role"] == "user" and message["content"]]
+    answers = [message for message in said if message["content"] and message["role"] in ("assistant", "tool")]
+    if questions:
+        facts["input"] = [{"role": "user", "content": cut(questions[-1]["content"], MAX_TEXT_CHARS)}]
+    for message in answers[-1:] or said[-1:]:
+        facts["output"] = [{"role": message["role"], "content": cut(message["content"], MAX_TEXT_CHARS)}]
+
+
+def _summary(messages: list[Message]) -> list[Message]:
+    """The last messages to a model, each cut; the last question even where it stands before them."""
+    kept = _within([_cut(message, MESSAGE_CHARS) for message in messages[-MAX_MESSAGES:]], INPUT_CHARS)
+    if not any(message["role"] == "user" for message in kept):
+        questions = [message for message in messages if message["role"] == "user"]
+        kept = [*(_cut(message, MESSAGE_CHARS) for message in questions[-1:]), *kept]
+    return kept
+
+
+def _within(messages: list[Message], limit: int) -> list[Message]:
+    """The last messages that have room together, at least one."""
+    kept: list[Message] = []
+    for message in reversed(messages):
+        limit -= len(message["content"]) + (len(text_of(message["tool_calls"])) if "tool_calls" in message else 0)
+        if kept and limit < 0:
+            break
+        kept.append(message)
+    return kept[::-1]
+
+
+def _cut(message: Message, limit: int) -> Message:
+    return {**message, "content": cut(message["content"], limit)}
+
+
+def _messages(span: Span, direction: str) -> Iterator[Message]:
+    """The messages to (`input`) or from (`output`) a model or agent: indexed attributes, one attribute, or events."""
+    role = "user" if direction == "input" else "assistant"
+    for prefix in INDEXED_MESSAGES[direction]:
+        if found := indexed(span.attributes, prefix):
+            yield from (indexed_message(own, role) for own in found)
+            return
+    for name in FIELDS[direction]:
+        value = parsed(span.attributes.get(name))
+        if value not in (None, "", {}, []):  # where it may not tell, ADK says {}
+            yield from messages_of(value, role)
+            return
+    for event in span.events:
+        told, role_of_event = EVENT_MESSAGES.get(event.name, ("", ""))
+        if told == direction:
+            yield from event_messages(event.attributes, role_of_event)
+        elif event.name == DETAILS_EVENT:
+            yield from messages_of(parsed(event.attributes.get(f"gen_ai.{direction}.messages")), role)
 
 
 def _read_usage(facts: SpanFacts, attributes: Mapping[str, Any]) -> None:
-    usage = _json(_pick(attributes, "usage"))
+    usage = parsed(_pick(attributes, "usage"))
     details = usage if isinstance(usage, dict) else {}
     for name, keys in (
         ("input_tokens", ("input_tokens", "input", "prompt_tokens")),
         ("output_tokens", ("output_tokens", "output", "completion_tokens")),
         ("total_tokens", ("total_tokens", "total")),
     ):
-        counts = (_count(value) for value in (_pick(attributes, name), *(details.get(key) for key in keys)))
-        count = next((value for value in counts if value is not None), None)
+        values = (*(attributes.get(key) for key in FIELDS[name]), *(details.get(key) for key in keys))
+        count = next((count for count in map(_count, values) if count is not None), None)
         if count is not None:
             facts[name] = count  # type: ignore[literal-required]
 
 
 def _read_evaluation(facts: SpanFacts, span: Span) -> None:
     """The agent's word on itself; people's annotations go their own way, as feedback."""
-    said = _json(_pick(span.attributes, "self_evaluation"))
-    evaluation: dict[str, Any] = said if isinstance(said, dict) else {}
+    said = parsed(_pick(span.attributes, "self_evaluation"))
+    evaluation: dict[str, Any] = _object(said, "text") if isinstance(said, dict) else {}
     people: list[dict[str, Any]] = []
     for event in span.events:
-        if event.name == "gen_ai.evaluation.result":
-            _take_evaluation(evaluation, people, event.attributes)
-    for index in _indexes(span.attributes, "annotations"):
-        prefix = f"annotations.{index}.annotation."
-        row = {key[len(prefix) :]: value for key, value in span.attributes.items() if key.startswith(prefix)}
-        _take_evaluation(
-            evaluation,
-            people,
-            {
-                "gen_ai.evaluation.name": row.get("name"),
-                "gen_ai.evaluation.score.value": row.get("score"),
-                "gen_ai.evaluation.score.label": row.get("label"),
-                "gen_ai.evaluation.explanation": row.get("explanation"),
-                "annotator.kind": row.get("annotator_kind"),
-            },
-        )
+        if event.name == EVALUATION_EVENT:
+            _take_evaluation(
+                evaluation, people, {key: _first(event.attributes, EVALUATIONS[key]) for key in EVALUATIONS}
+            )
+    is_annotated = any(name.startswith(_ANNOTATION_PREFIXES) for name in span.attributes)
+    for prefix, word in ANNOTATIONS if is_annotated else ():
+        for row in indexed(span.attributes, prefix):
+            own = {name.removeprefix(f"{word}."): value for name, value in row.items()}
+            own |= {"by": own.get("annotator_kind"), "id": own.get("identifier")}
+            _take_evaluation(evaluation, people, own)
     if evaluation:
         facts["self_evaluation"] = evaluation
     if people:
         facts["judgements"] = people
 
 
-def _take_evaluation(evaluation: dict[str, Any], people: list[dict[str, Any]], attributes: Mapping[str, Any]) -> None:
-    name = _text(attributes.get("gen_ai.evaluation.name")) or "evaluation"
-    score, label = attributes.get("gen_ai.evaluation.score.value"), attributes.get("gen_ai.evaluation.score.label")
-    explanation = _text(attributes.get("gen_ai.evaluation.explanation"))
-    if str(attributes.get("annotator.kind", "")).upper() == "HUMAN":
-        people.append({"name": name, "score": score, "label": label, "explanation": explanation})
-    elif name.lower() == "confidence" and isinstance(score, int | float) and not isinstance(score, bool):
+def _take_evaluation(evaluation: dict[str, Any], people: list[dict[str, Any]], row: Mapping[str, Any]) -> None:
+    name = cut(text_of(row.get("name")), TITLE_CHARS) or "evaluation"
+    score = _number(row.get("score"))
+    said = {
+        "score": score,
+        "label": cut(text_of(row.get("label")), TITLE_CHARS),
+        "explanation": cut(text_of(row.get("explanation")), OUTPUT_CHARS),
+    }
+    if text_of(row.get("by")).upper() == "HUMAN":
+        people.append({"name": name, **said, "id": cut(text_of(row.get("id")), TITLE_CHARS)})
+    elif name.lower() == "confidence" and score is not None:
+        # Conventions leave the scale open: a fraction is of 1, a whole number of 100.
         evaluation["confidence"] = score * 100 if isinstance(score, float) and score <= 1 else score
-        if explanation:
-            evaluation["reasoning"] = explanation
+        if said["explanation"]:
+            evaluation["reasoning"] = said["explanation"]
     else:
-        result = {"score": score, "label": label, "explanation": explanation}
-        evaluation[name] = {key: value for key, value in result.items() if value not in (None, "")}
-
-
-# -- messages --------------------------------------------------------------------------------------------------------
-
-
-def _messages(span: Span, direction: str) -> Iterator[Message]:
-    """The messages to (`input`) or from (`output`) a model or agent: indexed attributes, one attribute, or events."""
-    for prefix in INDEXED_MESSAGES[direction]:
-        indexes = _indexes(span.attributes, prefix)
-        if indexes:
-            for index in indexes:
-                yield _indexed_message(span.attributes, f"{prefix}.{index}.", direction)
-            return
-    raw = _pick(span.attributes, direction)
-    if raw is not None:
-        yield from messages_of(_json(raw), "user" if direction == "input" else "assistant")
-        return
-    for event in span.events:
-        found = EVENT_MESSAGES.get(event.name)
-        if found and found[0] == direction:
-            yield from _event_messages(event.attributes, found[1])
-        elif event.name == "gen_ai.client.inference.operation.details":
-            value = event.attributes.get(f"gen_ai.{direction}.messages")
-            if value is not None:
-                yield from messages_of(_json(value), "user" if direction == "input" else "assistant")
-
-
-def _indexed_message(attributes: Mapping[str, Any], prefix: str, direction: str) -> Message:
-    """`….role`, `….content`, `….tool_calls.0.name`, each perhaps behind `message.` (OpenInference)."""
-    own = {
-        key[len(prefix) :].removeprefix("message."): value
-        for key, value in attributes.items()
-        if key.startswith(prefix)
-    }
-    content = _text(own.get("content"))
-    if not content:
-        parts = [own[key] for key in sorted(own) if key.startswith("contents.") and key.endswith(".text")]
-        content = "\n".join(_text(part) for part in parts)
-    message: Message = {
-        "role": _text(own.get("role")) or ("user" if direction == "input" else "assistant"),
-        "content": content,
-    }
-    calls: list[ToolCall] = []
-    for index in _indexes(own, "tool_calls"):
-        base = f"tool_calls.{index}."
-        call = {
-            key[len(base) :].removeprefix("tool_call.").removeprefix("function."): value
-            for key, value in own.items()
-            if key.startswith(base)
-        }
-        calls.append(_call(call.get("id"), call.get("name"), call.get("arguments")))
-    if calls:
-        message["tool_calls"] = calls
-    return message
-
-
-def _event_messages(attributes: Mapping[str, Any], role: str) -> Iterator[Message]:
-    body = attributes.get("message", attributes.get("content", attributes.get("gen_ai.prompt")))
-    if body is None:
-        body = attributes.get("gen_ai.completion", attributes.get("gen_ai.event.content"))
-    value = _json(body)
-    if isinstance(value, dict):
-        yield from messages_of({"role": role, **value}, role)
-    else:
-        message: Message = {"role": _text(attributes.get("role")) or role, "content": _text(value)}
-        calls = _json(attributes.get("tool_calls"))
-        if isinstance(calls, list):
-            message["tool_calls"] = [_call_of(call) for call in calls if isinstance(call, dict)]
-        yield message
-
-
-def messages_of(value: Any, role: str) -> Iterator[Message]:
-    """Messages out of whatever an SDK put there: OpenAI, GenAI parts, ADK contents, plain text, any other JSON."""
-    if isinstance(value, str):
-        yield {"role": role, "content": value}
-    elif isinstance(value, list):
-        if value and all(isinstance(item, dict) and _is_message(item) for item in value):
-            for item in value:
-                yield from messages_of(item, role)
-        elif value:
-            yield {"role": role, "content": result_text(value)}
-    elif isinstance(value, dict):
-        yield from _messages_of_object(value, role)
-    elif value is not None:
-        yield {"role": role, "content": str(value)}
-
-
-def _messages_of_object(value: dict[str, Any], role: str) -> Iterator[Message]:
-    if isinstance(value.get("messages"), list):
-        yield from messages_of(value["messages"], role)
-    elif isinstance(value.get("contents"), list):  # ADK's request
-        config = value.get("config")
-        if isinstance(config, dict) and config.get("system_instruction"):
-            yield {"role": "system", "content": result_text(config["system_instruction"])}
-        yield from messages_of(value["contents"], role)
-    elif isinstance(value.get("content"), dict) and "parts" in value["content"]:  # ADK's response
-        yield _parts_message(value["content"], role)
-    elif isinstance(value.get("choices"), list):  # OpenAI's response
-        choices = [choice.get("message") for choice in value["choices"] if isinstance(choice, dict)]
-        yield from messages_of([choice for choice in choices if isinstance(choice, dict)], role)
-    elif isinstance(value.get("parts"), list):
-        yield _parts_message(value, role)
-    elif _is_message(value):
-        message: Message = {"role": _text(value.get("role")) or role, "content": _content(value.get("content"))}
-        calls = value.get("tool_calls")
-        if isinstance(calls, list):
-            message["tool_calls"] = [_call_of(call) for call in calls if isinstance(call, dict)]
-        yield message
-    else:
-        for key in ("output", "answer", "text", "result", "input", "query", "question"):
-            if isinstance(value.get(key), str):
-                yield {"role": role, "content": value[key]}
-                return
-        yield {"role": role, "content": result_text(value)}
-
-
-def _is_message(value: dict[str, Any]) -> bool:
-    return "role" in value or "parts" in value or ("content" in value and len(value) <= 4)  # noqa: PLR2004
-
-
-def _parts_message(value: dict[str, Any], role: str) -> Message:
-    """GenAI's and ADK's parts: text, tool calls, tool results."""
-    texts: list[str] = []
-    calls: list[ToolCall] = []
-    for part in value["parts"]:
-        if not isinstance(part, dict):
-            texts.append(_text(part))
-        elif part.get("type") == "tool_call":
-            calls.append(_call(part.get("id"), part.get("name"), part.get("arguments")))
-        elif isinstance(part.get("function_call"), dict):
-            call = part["function_call"]
-            calls.append(_call(call.get("id"), call.get("name"), call.get("args")))
-        elif isinstance(part.get("function_response"), dict):
-            texts.append(result_text(part["function_response"].get("response")))
-        else:
-            texts.append(_text(part.get("text", part.get("content", part.get("response", part.get("result"))))))
-    spoken = {"model": "assistant"}.get(_text(value.get("role")), _text(value.get("role"))) or role
-    message: Message = {"role": spoken, "content": "\n".join(text for text in texts if text)}
-    if calls:
-        message["tool_calls"] = calls
-    return message
-
-
-def _content(value: Any) -> str:
-    """A message's content: text, or OpenAI's list of parts."""
-    if isinstance(value, list):
-        parts = (part.get("text") if isinstance(part, dict) else part for part in value)
-        return "\n".join(_text(part) for part in parts if part)
-    return result_text(value) if isinstance(value, dict) else _text(value)
-
-
-def _call_of(call: dict[str, Any]) -> ToolCall:
-    function = call.get("function")
-    inner = function if isinstance(function, dict) else call
-    return _call(call.get("id"), inner.get("name"), inner.get("arguments", inner.get("args")))
-
-
-def _call(call_id: Any, name: Any, arguments: Any) -> ToolCall:
-    return {"id": _text(call_id)[:200], "name": _text(name)[:200], "arguments": _bounded(_json(arguments), CALL_CHARS)}
-
-
-def _cut_message(message: Message, limit: int) -> Message:
-    return {**message, "content": _cut(message["content"], limit)}
-
-
-# -- values ----------------------------------------------------------------------------------------------------------
-
-
-def result_text(value: Any) -> str:
-    """A tool's result as text: of MCP's envelope its texts, of other JSON its JSON."""
-    value = _json(value)
-    if isinstance(value, dict) and isinstance(value.get("content"), list):
-        texts = [part.get("text") for part in value["content"] if isinstance(part, dict)]
-        spoken = [text for text in texts if isinstance(text, str)]
-        if spoken and len(spoken) == len(texts):
-            return "\n".join(spoken)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        evaluation[name] = {key: value for key, value in said.items() if value not in (None, "")}
 
 
 def says_it_failed(result: Any) -> bool:
@@ -610,70 +506,81 @@ def says_it_failed(result: Any) -> bool:
     return isinstance(status, str) and status.upper() in ("ERROR", "FAILED", "FAILURE")
 
 
-def _documents(attributes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Titles and scores of what a retriever found."""
-    listed = _json(_pick(attributes, "documents"))
-    if isinstance(listed, list):
-        for item in listed[:MAX_MESSAGES]:
-            if isinstance(item, dict):
-                title = item.get("title") or item.get("id") or _cut(_text(item.get("content")), 80)
-                yield {"title": _text(title), "score": _number(item.get("score"))}
-        return
-    for index in _indexes(attributes, "retrieval.documents")[:MAX_MESSAGES]:
-        base = f"retrieval.documents.{index}.document."
-        metadata = _json(attributes.get(f"{base}metadata"))
-        title = metadata.get("title") if isinstance(metadata, dict) else None
-        title = title or attributes.get(f"{base}id") or _cut(_text(attributes.get(f"{base}content")), 80)
-        yield {"title": _text(title), "score": _number(attributes.get(f"{base}score"))}
+def _documents(span: Span, result: Any) -> list[tuple[str, float | None]] | None:
+    """Titles and scores of what a retriever found, in its documents, its events or its result; None: not told."""
+    listed = parsed(_pick(span.attributes, "documents"))
+    if not isinstance(listed, list):
+        listed = [
+            {name.removeprefix("document."): value for name, value in row.items()}
+            for row in indexed(span.attributes, "retrieval.documents")
+        ]
+    if not listed:
+        prefix = f"{DOCUMENT_EVENT}."
+        listed = [
+            {name.removeprefix(prefix): value for name, value in event.attributes.items()}
+            for event in span.events
+            if event.name == DOCUMENT_EVENT
+        ]
+    if not listed:
+        inner = result.get("documents", result.get("results")) if isinstance(result, dict) else result
+        if not isinstance(inner, list) and "gen_ai.retrieval.documents" not in span.attributes:
+            return None
+        listed = inner if isinstance(inner, list) else []
+    return [_document(item if isinstance(item, dict) else {"content": text_of(item)}) for item in listed]
+
+
+def _document(row: Mapping[str, Any]) -> tuple[str, float | None]:
+    metadata = parsed(row.get("metadata"))
+    own = metadata if isinstance(metadata, dict) else {}
+    names = (row.get("title"), own.get("title"), row.get("name"), own.get("source"), own.get("doc_uri"), row.get("id"))
+    texts = (row.get("content"), row.get("page_content"), row.get("document"), row.get("text"))
+    title = next((text_of(name) for name in names if name), "")
+    title = title or cut(next((text_of(text) for text in texts if text), ""), 80)
+    scores = (_number(score) for score in (row.get("score"), own.get("score")))
+    return cut(title, TITLE_CHARS), next((score for score in scores if score is not None), None)
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
 
 
 def _pick(attributes: Mapping[str, Any], fact: str) -> Any:
     """The first attribute of the table that is there and not empty."""
-    for name in FIELDS[fact]:
+    return _first(attributes, FIELDS[fact])
+
+
+def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> Any:
+    for name in names:
         value = attributes.get(name)
         if value is not None and value != "":
             return value
     return None
 
 
-def _indexes(attributes: Mapping[str, Any], prefix: str) -> list[int]:
-    """The numbers of `prefix.0.…`, `prefix.1.…` that are there, in order."""
-    start = len(prefix) + 1
-    found = {key[start:].split(".", 1)[0] for key in attributes if key.startswith(f"{prefix}.")}
-    return sorted(int(number) for number in found if number.isascii() and number.isdigit())
+def _text(span: Span, fact: str) -> str:
+    """The text of a fact; MLflow writes each value as JSON."""
+    value = _pick(span.attributes, fact)
+    if isinstance(value, str) and value.startswith('"'):
+        value = parsed(value)
+    return text_of(value)
 
 
-def _json(value: Any) -> Any:
-    """A JSON text as its value; anything else as it is."""
-    if isinstance(value, str) and value[:1] in ("{", "[", '"'):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+def _object(value: Any, name: str) -> dict[str, Any]:
+    """A JSON object; of what is none, or cannot be stored, the beginning of its text under `name`."""
+    value = parsed(value)
+    if value is None or value == "":
+        return {}
+    kept = _storable(value, ARGUMENTS_CHARS)
+    return kept if isinstance(kept, dict) else {name: kept}
 
 
-def _bounded(value: Any, limit: int) -> Any:
-    """A tool's input; of one that is very large or very deep, the beginning of its text."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return value if len(text) <= limit and not _is_deep(value, ARGUMENTS_DEPTH) else _cut(text, limit)
-
-
-def _is_deep(value: Any, levels: int) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    inner = value.values() if isinstance(value, dict) else value
-    return levels == 0 or any(_is_deep(item, levels - 1) for item in inner)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + CUT
+def _storable(value: Any, limit: int) -> Any:
+    """A value as it is; of one that is very large, very deep or that no database holds, the beginning of its text."""
+    kept = bounded(value, limit, ARGUMENTS_DEPTH)
+    try:
+        clean_json(kept)
+    except UnstorableJSONError:
+        return cut(text_of(value), limit)
+    return kept
 
 
 def _count(value: Any) -> int | None:
@@ -688,21 +595,11 @@ def _count(value: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A number that JSON and every database holds; a whole one stays whole."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_JSON_INTEGER:
+        return None
+    return value
 
 
 def _is_true(value: Any) -> bool:
     return value is True or (isinstance(value, str) and value.strip().lower() in ("true", "1", "yes"))
-
-
-def _last_word(name: str) -> str:
-    return name.rsplit(maxsplit=1)[-1] if name.split() else ""
-
-
-def _as_id(prefix: str, value: str) -> str:
-    """`value` where it is an id; else a digest of it, since ids are never cut."""
-    return value if is_id(value) else _hashed(prefix, value)
-
-
-def _hashed(prefix: str, value: str) -> str:
-    return f"{prefix}-{hashlib.sha256(value.encode('utf-8', 'replace')).hexdigest()[:24]}"

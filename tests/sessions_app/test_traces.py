@@ -7,7 +7,8 @@ import random
 import pytest
 
 from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
-from sessions_app.otlp.spans import Span, decode_json, split
+from sessions_app.otlp.json_form import decode_json
+from sessions_app.otlp.spans import Span, split
 from sessions_app.services.traces import record_spans
 
 pytestmark = pytest.mark.django_db
