@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 from django.db.models import Q
 
 P = ParamSpec("P")
@@ -14,6 +14,7 @@ R = TypeVar("R")
 
 ATTEMPTS = 8
 _DUPLICATE_KEY = 1062
+_AWAY = {2002, 2003, 2006, 2013}
 _TRANSIENT = {1020, 1205, 1213, 3572}  # record changed, lock wait timeout, deadlock, lock not available
 
 
@@ -29,6 +30,11 @@ def is_transient(error: Exception) -> bool:
     if isinstance(error, OperationalError):
         return bool(error.args) and (error.args[0] in _TRANSIENT or "database is locked" in str(error.args[0]))
     return False
+
+
+def is_away(error: DatabaseError) -> bool:
+    """Whether the connection, not the data, is at fault."""
+    return not connection.is_usable() or (bool(error.args) and error.args[0] in _AWAY)
 
 
 def in_transaction(function: Callable[P, R]) -> Callable[P, R]:

@@ -327,17 +327,20 @@ class ToolInvocation(models.Model):
 class OtlpTrace(models.Model):
     """The ledger of one trace: what each span known so far says, from which its session's rows are derived.
 
-    Spans come in any order and number, so rows cannot be told from the last batch alone. Kept until the trace has been
-    quiet for OTLP_LEDGER_DAYS.
+    Spans come in any order and number, so rows cannot be told from the last batch alone. When nothing came for a
+    session for OTLP_LEDGER_DAYS, its ledgers are closed: the spans go, and what comes later is refused, for no rows
+    could be told from it.
     """
 
     trace_id = IdField(primary_key=True, max_length=32)
     session_id = IdField(db_index=True)  # no foreign key: a trace of mere HTTP spans has no session
-    spans = models.BinaryField()  # zlib of JSON: span id → SpanFacts
-    updated_at = models.DateTimeField(auto_now=True, db_index=True)
+    spans = models.BinaryField()  # zlib of JSON: span id → SpanFacts; empty when closed
+    updated_at = models.DateTimeField(auto_now=True)
+    closed_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "otlp_trace"
+        indexes = [models.Index(fields=["closed_at", "updated_at"], name="otlp_trace_quiet")]
 
     def __str__(self) -> str:
         return str(self.trace_id)

@@ -2,8 +2,12 @@
 
 from typing import Any
 
+from django.db.models.signals import post_delete
+
 from sessions_app import signals, tasks
 from sessions_app.hints import hint_on_commit
+from sessions_app.models import DiagnosisSession
+from sessions_app.services import pruning
 
 HINT_SESSIONS = 50
 """Sessions a message: a large batch is shared among the workers."""
@@ -15,6 +19,12 @@ def wake_evaluation(session_ids: list[str], **_: Any) -> None:
         hint_on_commit(tasks.evaluate_sessions, session_ids[start : start + HINT_SESSIONS])
 
 
+def forget_traces(instance: DiagnosisSession, **_: Any) -> None:
+    """Whoever deletes a session deletes the spans it was derived from."""
+    pruning.forget_session(instance.session_id)
+
+
 def connect() -> None:
     """Called once, when the apps are ready."""
+    post_delete.connect(forget_traces, sender=DiagnosisSession, dispatch_uid="sessions_app.forget_traces")
     signals.facts_changed.connect(wake_evaluation, dispatch_uid="sessions_app.wake_evaluation")

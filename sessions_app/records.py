@@ -72,6 +72,7 @@ class SessionData(TypedDict):
     # Of a session that is derived from spans: the ids of all spans known. Its steps and invocations then stand for
     # those spans exactly: their rows take these values, empty ones too, and rows of these spans that are not here go.
     span_ids: NotRequired[list[str]]
+    former: NotRequired[SessionData]  # what the spans known before told; where it still stands, it goes with them
     query: NotRequired[str | None]
     status: NotRequired[str | None]
     agent_flow: NotRequired[str | None]

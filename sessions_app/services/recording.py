@@ -10,7 +10,8 @@ The rows that result do not depend on the order or the number of times the same 
 4. Totals the caller did not send follow the rows. A finished session whose evidence changed owes a score.
 
 A session derived from spans (`span_ids`, see `sessions_app.records`) is exact instead of merged: the spans known so far
-are all there is, so its rows may also lose what they said, and rows of spans that moved elsewhere are deleted.
+are all there is, so its rows may also lose what they said, and rows of spans that moved elsewhere are deleted. The
+session's own row may have been told of by REST too, so of it goes what still stands as the former spans told it.
 
 A race for a new session's key, and a deadlock, run the whole transaction again (`sessions_app.db`).
 """
@@ -24,12 +25,12 @@ from functools import cache
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.conf import settings
-from django.db import DatabaseError, connection, models
+from django.db import DatabaseError, models
 from django.db.models import Count, Sum
 from django.utils import timezone
 
 from sessions_app import rules, signals
-from sessions_app.db import in_transaction, is_transient
+from sessions_app.db import in_transaction, is_away, is_transient
 from sessions_app.errors import UnknownObjectError
 from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
 from sessions_app.records import PlacedInvocation, SessionData, StepData, StepKey, placed_invocations, step_keys
@@ -83,7 +84,7 @@ def record_batch(items: Sequence[SessionData]) -> Iterator[Recorded | Refused]:
         try:
             yield from record_sessions(chunk)
         except DatabaseError as error:
-            if is_transient(error) or _is_away(error):
+            if is_transient(error) or is_away(error):
                 raise
             yield from map(_record_alone, chunk)
 
@@ -92,14 +93,9 @@ def _record_alone(item: SessionData) -> Recorded | Refused:
     try:
         return record_sessions([item])[0]
     except DatabaseError as error:
-        if is_transient(error) or _is_away(error):
+        if is_transient(error) or is_away(error):
             raise
         return Refused(item["session_id"], f"The database refused it: {type(error).__name__}.")
-
-
-def _is_away(error: DatabaseError) -> bool:
-    """Whether the connection, not the data, is at fault."""
-    return not connection.is_usable() or (bool(error.args) and error.args[0] in {2002, 2003, 2006, 2013})
 
 
 # -- the book of one call --------------------------------------------------------------------------------------------
@@ -180,6 +176,8 @@ class _Book:
 
     def take(self, item: SessionData) -> None:
         """Merge one item into the book."""
+        if former := item.get("former"):
+            self._take_back(self.sessions[item["session_id"]], former, item)
         self._take_session(item)
         is_exact = "span_ids" in item
         if is_exact:
@@ -223,6 +221,31 @@ class _Book:
             self.with_new_evidence.add(session.session_id)
         if session.answer and session.answer != old_answer:
             self.with_new_answer.add(session.session_id)
+
+    def _take_back(self, session: DiagnosisSession, former: SessionData, item: SessionData) -> None:
+        """Undo what former spans told, now tell no more, and nobody else changed since."""
+        told: Any = former
+        said: Any = item
+        values: dict[str, Any] = {
+            name: getattr(_blank(DiagnosisSession), name)
+            for name in _SESSION_FIELDS
+            if _is_said(told.get(name)) and not _is_said(said.get(name)) and getattr(session, name) == told[name]
+        }
+        for name in ("metadata", "self_evaluation"):
+            stored, old, new = getattr(session, name) or {}, told.get(name) or {}, said.get(name) or {}
+            ours = (key for key in old if key not in new and (name == "metadata" or key not in rules.RULE_KEYS))
+            gone = {key for key in ours if stored.get(key) == old[key]}
+            if gone:
+                kept = {key: value for key, value in stored.items() if key not in gone}
+                values[name] = kept or getattr(_blank(DiagnosisSession), name)
+        if session.status == (told.get("status") or Status.RUNNING):
+            values["status"] = said.get("status") or Status.RUNNING
+        for name, value in values.items():
+            if getattr(session, name) != value:
+                setattr(session, name, value)
+                self.touched.add(session.session_id)
+                if name == "status":
+                    self.with_new_evidence.add(session.session_id)
 
     def _step(self, session_id: str, key: StepKey) -> AgentStep:
         """The step's row; a new one where it is only spoken of so far."""
@@ -473,12 +496,16 @@ def _blank(model: type[models.Model]) -> models.Model:
     return model()
 
 
+def _is_said(value: Any) -> bool:
+    return value is not None and value not in ("", {}, [])
+
+
 def _merge(row: models.Model, values: dict[str, Any], *, is_exact: bool = False) -> set[str]:
     """Set what was said and differs; returns the names of the fields set. Nothing becomes emptier, unless exact."""
     changed: set[str] = set()
     for name, said in values.items():
         value = said
-        if said is None or said in ("", {}, []):
+        if not _is_said(said):
             if not is_exact:
                 continue
             value = getattr(_blank(type(row)), name) if said is None else said

@@ -2,29 +2,38 @@
 
 Merging takes, of two accounts of one span, each fact's fuller one by a fixed order. So it does not matter in which
 order, how often, or cut into which batches spans arrive: the ledger ends the same, and so do the rows.
-Locks in one order: traces by id, then sessions by id (`recording.record_sessions`).
+
+Locks in one order: traces by id, then sessions by id. A session that several traces tell of is locked before the other
+traces are read, so of two at once the second sees what the first wrote.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
+from django.db import DatabaseError
 
 from sessions_app import signals
-from sessions_app.db import in_transaction
-from sessions_app.models import DiagnosisSession, OtlpTrace
+from sessions_app.db import in_transaction, is_away, is_transient
+from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
 from sessions_app.otlp import dialects
 from sessions_app.otlp.dialects import SpanFacts
 from sessions_app.otlp.projection import Spans, explicit_session_id, project
 from sessions_app.otlp.spans import Span
 from sessions_app.records import SessionData
+from sessions_app.rules import RULE_KEYS
 from sessions_app.services.bulk import insert, upsert
 from sessions_app.services.recording import record_sessions
 
 TRACES_A_TRANSACTION = 50
+MAX_SPANS = 10_000
+"""Of one trace. Its session is derived anew from all of them whenever more come."""
+MAX_LEDGER_BYTES = 8 * 1024 * 1024
+"""Of one trace, compressed: half of the packet that MariaDB takes."""
 _COMPRESSION = 1
 
 Traces = dict[str, dict[str, SpanFacts]]
@@ -41,63 +50,152 @@ class TraceOutcome(NamedTuple):
 def record_spans(spans: Iterable[Span]) -> TraceOutcome:
     """Take in spans of any traces, in any order, new or known. What is accepted is committed."""
     traces: Traces = {}
+    counts: dict[str, int] = {}
     rejected: list[str] = []
-    accepted = 0
     for span in spans:
         try:
             facts = dialects.read(span)
         except ValueError as error:
             rejected.append(f"span {span.span_id}: {error}")
             continue
-        accepted += 1
         known = traces.setdefault(span.trace_id, {})
         known[span.span_id] = merge_facts(known.get(span.span_id), facts)
+        counts[span.trace_id] = counts.get(span.trace_id, 0) + 1
+    accepted = sum(counts.values())
     for chunk in _chunks(traces):
-        _store(chunk)
+        for trace_id, reason in _store_what_can_be(chunk).items():
+            accepted -= counts[trace_id]
+            rejected += [f"trace {trace_id}: {reason}"] * counts[trace_id]
     return TraceOutcome(accepted, rejected)
 
 
+# -- one transaction -------------------------------------------------------------------------------------------------
+
+
+def _store_what_can_be(traces: Traces) -> dict[str, str]:
+    """Store these traces; one that the database refuses never sinks its neighbours. Returns why, for those refused."""
+    try:
+        return _store(traces)
+    except DatabaseError as error:
+        if is_transient(error) or is_away(error):
+            raise
+        if len(traces) == 1:
+            return dict.fromkeys(traces, f"The database refused it: {type(error).__name__}.")
+    refused: dict[str, str] = {}
+    for trace_id, spans in traces.items():
+        refused |= _store_what_can_be({trace_id: spans})
+    return refused
+
+
 @in_transaction
-def _store(traces: Traces) -> None:
-    locked = OtlpTrace.objects.select_for_update().filter(trace_id__in=traces).order_by("trace_id")
-    ledgers = {row.trace_id: row for row in locked}
-    merged: Traces = {}
-    for trace_id, spans in sorted(traces.items()):
-        stored = _unpack(ledgers[trace_id]) if trace_id in ledgers else {}
-        together = _merge_spans(stored, spans)
-        if together != stored:
-            merged[trace_id] = together
-    if not merged:
-        return
-    sessions = {trace_id: explicit_session_id(spans) or trace_id for trace_id, spans in merged.items()}
-    record_sessions(list(_derive(merged, sessions)))
-    _leave_stand_ins(sessions, {trace_id: row.session_id for trace_id, row in ledgers.items()})
-    rows = [
-        OtlpTrace(trace_id=trace_id, session_id=sessions[trace_id], spans=_pack(spans))
-        for trace_id, spans in merged.items()
-    ]
-    insert(OtlpTrace, [row for row in rows if row.trace_id not in ledgers])
-    upsert(OtlpTrace, [row for row in rows if row.trace_id in ledgers], ["session_id", "spans", "updated_at"])
-    for trace_id, spans in merged.items():
-        judgements = [row for facts in spans.values() for row in facts.get("judgements", [])]
-        if judgements:
-            signals.people_judged.send(OtlpTrace, session_id=sessions[trace_id], judgements=judgements)
+def _store(traces: Traces) -> dict[str, str]:
+    book = _Ledgers.open(traces)
+    book.refuse_closed_sessions()
+    if book.merged:
+        record_sessions(book.derived())
+        book.save()
+    return book.refused
 
 
-def _derive(merged: Traces, sessions: Mapping[str, str]) -> Iterator[SessionData]:
-    """The sessions of these traces, each from all its traces."""
-    shared = {session_id for trace_id, session_id in sessions.items() if session_id != trace_id}
-    by_session: dict[str, Traces] = {}
-    for trace_id, spans in merged.items():
-        by_session.setdefault(sessions[trace_id], {})[trace_id] = spans
-    if shared:
-        others = OtlpTrace.objects.select_for_update().filter(session_id__in=shared).exclude(trace_id__in=merged)
-        for row in others.order_by("trace_id"):
-            by_session[row.session_id][row.trace_id] = _unpack(row)
-    for session_id, traces in sorted(by_session.items()):
-        data = project(session_id, _as_one(traces))
-        if data is not None:
-            yield data
+@dataclass
+class _Ledgers:
+    """The ledgers that one transaction touches."""
+
+    rows: dict[str, OtlpTrace]  # that exist, locked
+    stored: Traces = field(default_factory=dict)
+    merged: Traces = field(default_factory=dict)  # those only to which something was added
+    packed: dict[str, bytes] = field(default_factory=dict)
+    sessions: dict[str, str] = field(default_factory=dict)  # trace id → session id
+    others: dict[str, Traces] = field(default_factory=dict)  # session id → its other traces
+    refused: dict[str, str] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)  # sessions that no trace tells of any more
+
+    @classmethod
+    def open(cls, traces: Traces) -> _Ledgers:
+        """Lock the ledgers that exist, merge what arrived."""
+        locked = OtlpTrace.objects.select_for_update().filter(trace_id__in=traces).order_by("trace_id")
+        book = cls({row.trace_id: row for row in locked})
+        for trace_id, spans in sorted(traces.items()):
+            book._take(trace_id, spans)
+        book._read_others()
+        return book
+
+    def _take(self, trace_id: str, arrived: dict[str, SpanFacts]) -> None:
+        row = self.rows.get(trace_id)
+        if row and row.closed_at:
+            self.refused[trace_id] = f"It was closed at {row.closed_at:%Y-%m-%d %H:%M} UTC."
+            return
+        stored = _unpack(row) if row else {}
+        merged = _merge_spans(stored, arrived)
+        if merged == stored:
+            return
+        packed = _pack(merged)
+        if len(merged) > MAX_SPANS or len(packed) > MAX_LEDGER_BYTES:
+            self.refused[trace_id] = f"It holds more than {MAX_SPANS} spans or {MAX_LEDGER_BYTES} bytes."
+            return
+        self.stored[trace_id], self.merged[trace_id], self.packed[trace_id] = stored, merged, packed
+        self.sessions[trace_id] = explicit_session_id(merged) or trace_id
+
+    def _former(self, trace_id: str) -> str | None:
+        return self.rows[trace_id].session_id if trace_id in self.rows else None
+
+    @property
+    def _affected(self) -> set[str]:
+        former = (self._former(trace_id) for trace_id in self.merged)
+        return {session_id for session_id in (*self.sessions.values(), *former) if session_id}
+
+    def _read_others(self) -> None:
+        affected = self._affected
+        if shared := affected - self.merged.keys():
+            locked = DiagnosisSession.objects.select_for_update().filter(session_id__in=shared).order_by("session_id")
+            list(locked.values_list("pk"))
+        for row in OtlpTrace.objects.filter(session_id__in=affected).exclude(trace_id__in=self.merged):
+            self.others.setdefault(row.session_id, {})[row.trace_id] = {} if row.closed_at else _unpack(row)
+
+    def refuse_closed_sessions(self) -> None:
+        """A session cannot be derived from a part of its traces."""
+        closed = {session_id for session_id, traces in self.others.items() if not all(traces.values())}
+        for trace_id in [trace_id for trace_id in self.merged if self.sessions[trace_id] in closed]:
+            self.refused[trace_id] = f"The session {self.sessions[trace_id]} was closed."
+            del self.merged[trace_id], self.sessions[trace_id]
+
+    def derived(self) -> list[SessionData]:
+        """The sessions of these traces, each from all its traces, and those that traces left."""
+        items: list[SessionData] = []
+        for session_id in sorted(self._affected):
+            others = self.others.get(session_id, {})
+            now = others | {key: spans for key, spans in self.merged.items() if self.sessions[key] == session_id}
+            before = others | {key: self.stored[key] for key in self.merged if self._former(key) == session_id}
+            if not now:
+                if _is_spoken_of(session_id):
+                    continue
+                self.left.add(session_id)
+            spans, former_spans = _as_one(now), _as_one(before)
+            data, former = project(session_id, spans), project(session_id, former_spans)
+            if data is None and former is None:
+                continue
+            item: SessionData = data or {"session_id": session_id}
+            bare = (span_id for traces in (now, before) for facts in traces.values() for span_id in facts)
+            item["span_ids"] = list({*spans, *former_spans, *bare})
+            if former:
+                item["former"] = former
+            items.append(item)
+        return items
+
+    def save(self) -> None:
+        """Write the ledgers, let the sessions go that stood in, tell what people judged."""
+        rows = [
+            OtlpTrace(trace_id=trace_id, session_id=self.sessions[trace_id], spans=self.packed[trace_id])
+            for trace_id in self.merged
+        ]
+        insert(OtlpTrace, [row for row in rows if row.trace_id not in self.rows])
+        upsert(OtlpTrace, [row for row in rows if row.trace_id in self.rows], ["session_id", "spans", "updated_at"])
+        for session_id in sorted(self.left):
+            _delete_blank(session_id)
+        for trace_id, spans in self.merged.items():
+            judgements = [row for facts in spans.values() for row in facts.get("judgements", [])]
+            if judgements and any(facts.get("k") for facts in spans.values()):
+                signals.people_judged.send(OtlpTrace, session_id=self.sessions[trace_id], judgements=judgements)
 
 
 def _as_one(traces: Traces) -> Spans:
@@ -112,18 +210,28 @@ def _as_one(traces: Traces) -> Spans:
     for trace_id, spans in sorted(traces.items()):
         names = {span_id: span_id if owners[span_id] == 1 else f"{trace_id}:{span_id}" for span_id in spans}
         for span_id, facts in spans.items():
-            together[names[span_id]] = {**facts, "p": names.get(facts["p"], facts["p"])}
+            parent = facts["p"] and names.get(facts["p"], f"{trace_id}:{facts['p']}")
+            together[names[span_id]] = {**facts, "p": parent}
     return together
 
 
-def _leave_stand_ins(sessions: Mapping[str, str], former: Mapping[str, str]) -> None:
-    """A span told the session's id after others had come: the session that stood in for it goes.
+def _is_spoken_of(session_id: str) -> bool:
+    """Whether an app above holds something about a session: feedback, a case, a triage."""
+    relations: Any = DiagnosisSession._meta.related_objects  # noqa: SLF001 - Django's documented face
+    return any(
+        relation.related_model.objects.filter(**{relation.field.name: session_id}).exists()
+        for relation in relations
+        if relation.related_model not in (AgentStep, ToolInvocation)
+    )
 
-    It had the trace's id, which no frontend knows; where somebody spoke of it all the same, it stays.
-    """
-    left = [trace_id for trace_id, session_id in sessions.items() if former.get(trace_id) == trace_id != session_id]
-    if left:
-        DiagnosisSession.objects.filter(session_id__in=left, feedback=None).delete()
+
+def _delete_blank(session_id: str) -> None:
+    """Delete a session that stood in until a span told the right id, and of which nothing else is known."""
+    session = DiagnosisSession.objects.filter(session_id=session_id, query="", metadata={}).first()
+    if session is None or session.answer or set(session.self_evaluation or {}) - set(RULE_KEYS):
+        return
+    if not session.steps.exists() and not session.tool_invocations.exists():
+        session.delete()
 
 
 def merge_facts(one: SpanFacts | None, other: SpanFacts) -> SpanFacts:
@@ -141,7 +249,7 @@ def merge_facts(one: SpanFacts | None, other: SpanFacts) -> SpanFacts:
 
 def _fullness(value: Any) -> tuple[int, str]:
     if isinstance(value, int | float):
-        return (0, f"{value:020}")
+        return (0, f"{value:020}{type(value).__name__}")
     text = value if isinstance(value, str) else msgspec.json.encode(value, order="deterministic").decode()
     return (len(text), text)
 
