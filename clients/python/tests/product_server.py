@@ -68,6 +68,7 @@ class ProductServer:
         self.always: Misbehaviour | None = None
         self.max_body = 32 * 1024 * 1024
         self.unknown_sessions: set[str] = set()
+        self.knows_only_recorded = False
         self._server: ThreadingHTTPServer | None = None
         self.port = 0
         self.start()
@@ -144,7 +145,9 @@ class _Handler(BaseHTTPRequestHandler):
         product = self.product
         rejected = []
         for index, event in enumerate(events):
-            if event["sessionId"] in product.unknown_sessions:
+            recorded = {span.attributes["diagnosis.session.id"] for span in product.spans}
+            is_new = product.knows_only_recorded and event["sessionId"] not in recorded
+            if is_new or event["sessionId"] in product.unknown_sessions:
                 rejected.append({"index": index, "errors": {"sessionId": ["There is no such session."]}})
             elif event["type"] == "star" and event["value"] not in range(1, 6):
                 rejected.append({"index": index, "errors": {"value": ["Expected 1 to 5."]}})

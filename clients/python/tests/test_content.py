@@ -16,7 +16,7 @@ class Point:
     y: float
 
 
-class Angry:
+class AngryError(Exception):
     def __str__(self):
         raise RuntimeError("no")
 
@@ -61,12 +61,30 @@ def test_a_value_that_holds_itself_ends():
     json.loads(content.to_json(loop, 1000))
 
 
-def test_a_value_that_cannot_be_said_does_not_break_the_agent(recorder, product, caplog):
-    with recorder.session("q"), recorder.tool_call("t", {"argument": "kept"}) as call:
-        call.result(Angry())
+def test_a_value_that_cannot_be_said_costs_only_itself(recorder, product):
+    with recorder.session(AngryError(), metadata={"kept": 1, "lost": AngryError()}) as session:
+        with recorder.tool_call("t", {"kept": 1, AngryError(): 2}) as call:
+            call.result([1, AngryError()])
+        recorder.before_model("a", ["kept", AngryError()])
+        session.answer(AngryError())
+        session.fail(AngryError())
     assert recorder.flush()
-    assert product.one("execute_tool").json("gen_ai.tool.call.arguments") == {"argument": "kept"}
-    assert any("the agent goes on" in record.message for record in caplog.records)
+    root, tool, step = (product.one(name) for name in ("invoke_agent", "execute_tool", "chat"))
+    assert root.json("diagnosis.metadata") == {"kept": 1, "lost": "<AngryError>"}
+    assert root.text("gen_ai.input.messages") == '"<AngryError>"'
+    assert root.is_error
+    assert tool.json("gen_ai.tool.call.result") == [1, "<AngryError>"]
+    assert step.text("gen_ai.input.messages") == 'kept"<AngryError>"'
+
+
+def test_a_fault_of_ours_does_not_break_the_agent(recorder, product, caplog, monkeypatch):
+    monkeypatch.setattr(content, "to_json", None)
+    for _ in range(2):
+        with recorder.session("q"), recorder.tool_call("t") as call:
+            call.result(1)
+    assert recorder.flush()
+    assert len(product.named("execute_tool")) == 2
+    assert sum("the agent goes on" in record.message for record in caplog.records) == 1
 
 
 class Message:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from product_server import wait_until
+from product_server import Misbehaviour, wait_until
 
 from diagnosis_client import Recorder
 
@@ -44,6 +44,20 @@ def test_a_server_that_asks_for_patience_gets_it(recorder, product, status):
     assert recorder.flush(5)
     assert len(product.spans) == 1
     assert len(product.requests) == 2
+
+
+def test_a_server_that_asks_for_no_patience_is_not_hammered(recorder, product):
+    product.always = Misbehaviour(429, {"Retry-After": "0"})
+    record(recorder)
+    assert not recorder.flush(1)
+    assert len(product.requests) < 5
+
+
+def test_an_address_that_has_moved_is_said(recorder, product, caplog):
+    product.misbehave(308, headers={"Location": "https://elsewhere.example/v1/traces"})
+    record(recorder)
+    assert recorder.flush()
+    assert "moved to https://elsewhere.example/v1/traces" in caplog.text
 
 
 def test_retry_after_is_honoured_even_by_a_flush(recorder, product):
@@ -192,6 +206,7 @@ print(time.monotonic())
 
 
 def test_a_process_that_ends_sends_what_it_has(product):
+    product.knows_only_recorded = True  # the session has to come before the feedback on it
     run_agent(AGENT, product.url)
     assert product.one("invoke_agent").attributes["diagnosis.session.id"] == "s-1"
     assert [event["value"] for event in product.events] == ["up"]

@@ -159,3 +159,18 @@ def test_nothing_is_kept_of_what_has_ended(recorder, config):
         )
     assert handler._scopes == {}
     assert handler._blocks == {}
+
+
+def test_a_pause_for_a_person_is_no_failure(recorder, product, config):
+    class GraphBubbleUp(Exception):  # noqa: N818 - LangGraph's name
+        pass
+
+    @tool
+    def ask_person(question: str) -> str:
+        """Ask."""
+        raise GraphBubbleUp
+
+    with recorder.session("q"), pytest.raises(GraphBubbleUp):
+        ask_person.invoke({"question": "may I?"}, config)
+    assert recorder.flush()
+    assert not product.one("execute_tool").is_error

@@ -353,3 +353,13 @@ def test_settings_of_another_tracing_do_not_reach_ours(monkeypatch, new_recorder
     assert recorder.flush()
     assert product.one("invoke_agent").text("gen_ai.input.messages").endswith("characters")
     assert "x-vendor-key" not in product.requests[0][1]
+
+
+def test_recording_can_be_switched_off_from_outside(monkeypatch, new_recorder, product):
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    recorder = new_recorder()
+    with recorder.session("q", session_id="s") as session, recorder.tool_call("t") as call:
+        call.result(1)
+    assert session.session_id == "s"
+    assert recorder.flush()
+    assert product.requests == []

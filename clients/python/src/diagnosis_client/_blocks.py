@@ -156,11 +156,10 @@ class Block:
         if isinstance(error, BaseException):
             kind = type(error)
             name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-            text = f"{kind.__name__}: {error}"
         else:
-            name, text = "_OTHER", str(error)
+            name = "_OTHER"
         self.span.set_attribute("error.type", content.name(name))
-        self.span.set_status(Status(StatusCode.ERROR, content.clip(text, MAX_ERROR_CHARS)))
+        self.span.set_status(Status(StatusCode.ERROR, content.clip(_words(error), MAX_ERROR_CHARS)))
 
     @guarded
     def end(self, error: BaseException | None = None) -> None:
@@ -391,6 +390,15 @@ class ToolCall(Block):
         self._set("diagnosis.retrieval.l1_match_count", None if close is None else len(close))
         self._set("diagnosis.retrieval.truncated", bool(truncated))
         self._set("diagnosis.retrieval.details", content.to_json(details, self._core.limit))
+
+
+def _words(error: BaseException | str) -> str:
+    if not isinstance(error, BaseException):
+        return str(error)
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - a failure that cannot say what it is stays one
+        return type(error).__name__
 
 
 def _count(value: object) -> int | None:

@@ -87,6 +87,12 @@ class _Copy:
         self.left = budget
 
     def of(self, value: object, depth: int) -> Json:
+        try:
+            return self.copied(value, depth)
+        except Exception:  # noqa: BLE001 - whatever foreign code does when it is asked
+            return f"<{type(value).__name__}>"
+
+    def copied(self, value: object, depth: int) -> Json:
         self.left -= 1
         if value is None or isinstance(value, bool):
             return value
@@ -186,6 +192,13 @@ def output_messages(output: object, tool_calls: Iterable[object] | None, limit: 
 
 def message(source: object, role: str, limit: int) -> Json:
     """One message: text, or what OpenAI, Anthropic, LangChain or the conventions themselves call a message."""
+    try:
+        return _message(source, role, limit)
+    except Exception:  # noqa: BLE001 - one odd message must not cost the others
+        return _text_message(role, f"<{type(source).__name__}>")
+
+
+def _message(source: object, role: str, limit: int) -> Json:
     if isinstance(source, str):
         return _text_message(role, clip(source, limit))
     if isinstance(source, dict) and source.keys() == _PLAIN_KEYS and isinstance(source["content"], str):

@@ -22,6 +22,7 @@ HINTS = {
     403: "(the api_key does not allow this)",
     404: "(the endpoint is not where the product is)",
 }
+KEEP_ALIVE_SECONDS = 1.0
 TRY_LATER = frozenset({429, 502, 503, 504})
 
 _ours = threading.local()
@@ -72,7 +73,8 @@ class Reply:
         if self.status == 0:
             return self.trouble
         text = self.body[:300].decode("utf-8", "replace").strip() if self._is_readable else ""
-        return " ".join(filter(None, (f"HTTP {self.status}", HINTS.get(self.status), text)))
+        moved = f"(moved to {self.headers['location'][:300]})" if self.headers.get("location") else ""
+        return " ".join(filter(None, (f"HTTP {self.status}", HINTS.get(self.status), moved, text)))
 
     @property
     def _is_readable(self) -> bool:
@@ -118,7 +120,8 @@ class Server:
 
     def _connection(self) -> httpx.Client:
         if self._client is None or self._pid != os.getpid():  # a forked child must not write to its parent's sockets
-            self._client = httpx.Client()
+            # Short, so that no connection is taken up again just when the server lets it go.
+            self._client = httpx.Client(limits=httpx.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS))
             self._pid = os.getpid()
         return self._client
 

@@ -65,22 +65,23 @@ class Outbox(Generic[T]):
         what: str,
         limits: Limits,
         weigh: Callable[[T], int],
+        closes_last: bool = False,
     ) -> None:
         self._send = send
         self._what = what
         self._limits = limits
         self._weigh = weigh
+        self.closes_last = closes_last
         self._forget()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_weakly(self._forget))
-        self._at_exit = _weakly(self.close)
-        atexit.register(self._at_exit)
+        _open.add(self)
 
     def _forget(self) -> None:
         """Start empty: at first, and in a forked child, whose parent still holds the items, the thread and the lock."""
         # Re-entrant, because a garbage collection inside `put` may end a stream, which puts again.
         self._changed = threading.Condition(threading.RLock())
-        self._items: deque[T] = deque()
+        self._items: deque[tuple[T, int]] = deque()  # with its weight
         self._weight = 0
         self._oldest_at = 0.0
         self._sending = 0
@@ -101,8 +102,9 @@ class Outbox(Generic[T]):
                 return
             if not self._items:
                 self._oldest_at = time.monotonic()
-            self._items.append(item)
-            self._weight += self._weigh(item)
+            weight = self._weigh(item)
+            self._items.append((item, weight))
+            self._weight += weight
             self._make_room()
             if self._thread is None:
                 self._start()
@@ -144,7 +146,7 @@ class Outbox(Generic[T]):
             self.dropped += left
         if left:
             logger.warning("Closed before %d %s could be sent.", left, self._what)
-        atexit.unregister(self._at_exit)
+        _open.discard(self)
         return not left
 
     def _run(self) -> None:
@@ -190,7 +192,7 @@ class Outbox(Generic[T]):
         while len(self._items) > 1 and (
             len(self._items) + self._sending > self._limits.capacity or self._weight > MAX_WEIGHT
         ):
-            self._weight -= self._weigh(self._items.popleft())
+            self._weight -= self._items.popleft()[1]
             self._count_lost(1)
 
     def _count_lost(self, count: int) -> None:
@@ -204,11 +206,12 @@ class Outbox(Generic[T]):
         batch: list[T] = []
         weight = 0
         while self._items and len(batch) < self._limits.batch_size:
-            weight += self._weigh(self._items[0])
-            if batch and weight > MAX_BATCH_WEIGHT:
+            if batch and weight + self._items[0][1] > MAX_BATCH_WEIGHT:
                 break
-            batch.append(self._items.popleft())
-            self._weight -= self._weigh(batch[-1])
+            item, item_weight = self._items.popleft()
+            batch.append(item)
+            weight += item_weight
+        self._weight -= weight
         self._sending = len(batch)
         self._oldest_at = time.monotonic()
         return batch
@@ -220,16 +223,17 @@ class Outbox(Generic[T]):
         if not outcome.again:
             self._failures = 0
             return
-        self._items.extendleft(reversed(outcome.again))
-        self._weight += sum(map(self._weigh, outcome.again))
+        for item in reversed(outcome.again):
+            weight = self._weigh(item)
+            self._items.appendleft((item, weight))
+            self._weight += weight
         self._make_room()
         self._failures += 1
+        wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** min(self._failures - 1, 10))
+        wait *= random.uniform(0.5, 1)  # noqa: S311 - spreads clients, guards nothing
         if outcome.wait_seconds is not None:
             self._is_told_to_wait = True
-            wait = min(outcome.wait_seconds, LONGEST_ASKED_WAIT_SECONDS)
-        else:
-            wait = min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** min(self._failures - 1, 10))
-            wait *= random.uniform(0.5, 1)  # noqa: S311 - spreads clients, guards nothing
+            wait = max(wait, min(outcome.wait_seconds, LONGEST_ASKED_WAIT_SECONDS))
         self._not_before = time.monotonic() + wait
 
     def _seconds_until_due(self) -> float | None:
@@ -252,6 +256,16 @@ class Outbox(Generic[T]):
         if self._closing_at is None:
             return False
         return not self._items or max(time.monotonic(), self._not_before) >= self._closing_at
+
+
+_open: weakref.WeakSet[Outbox[Any]] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Sessions go before what people thought of them, which the server would not know what to do with."""
+    for outbox in sorted(_open, key=lambda outbox: outbox.closes_last):
+        outbox.close()
 
 
 def _weakly(method: Callable[[], Any]) -> Callable[[], None]:

@@ -57,7 +57,9 @@ class FeedbackCollector:
         self._server = Server(endpoint, api_key)
         self._agent_id = None if agent_id is None else content.safe_id(agent_id, "agent_id")
         limits = Limits(capacity, MAX_EVENTS, flush_seconds, timeout_seconds, exit_seconds)
-        self._outbox = Outbox(self._send, what="feedback events", limits=limits, weigh=lambda event: len(event.body))
+        self._outbox = Outbox(
+            self._send, what="feedback events", limits=limits, weigh=lambda event: len(event.body), closes_last=True
+        )
 
     def record(
         self,

@@ -144,12 +144,12 @@ class DiagnosisCallbackHandler(BaseCallbackHandler):
         """The tool has answered, perhaps that it could not."""
         call = self._blocks.get(run_id)
         if isinstance(call, ToolCall):
-            result = content.get(output, "content")
-            call.result(output if result is None else result)
             call_id = content.get(output, "tool_call_id")  # older versions tell it only now
-            call.detail({"gen_ai.tool.call.id": content.name(call_id) if call_id else None})
-            if content.get(output, "status") == "error":
-                call.fail(str(result))
+            is_message = call_id is not None
+            call.detail({"gen_ai.tool.call.id": content.name(call_id) if is_message else None})
+            call.result(content.get(output, "content") if is_message else output)
+            if is_message and content.get(output, "status") == "error":
+                call.fail(str(content.get(output, "content")))
         self._close(run_id)
 
     def on_tool_error(
@@ -245,7 +245,12 @@ class DiagnosisCallbackHandler(BaseCallbackHandler):
         self._scopes.pop(run_id, None)
         block = self._blocks.pop(run_id, None)
         if block is not None:
-            block.end(error)
+            block.end(None if _is_pause(error) else error)
+
+
+def _is_pause(error: BaseException | None) -> bool:
+    """LangGraph hands control up, to a person say, by raising."""
+    return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
 
 
 def _title_and_score(document: Document) -> tuple[str, float | None]:
