@@ -49,7 +49,7 @@ class Tab:
 class ObjectPageAdmin(ModelAdmin):
     """Nobody edits or deletes by Django's own forms, a superuser neither."""
 
-    actions = None
+    actions: Any = None
     page_template: str
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

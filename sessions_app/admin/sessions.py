@@ -6,18 +6,16 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
-from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
 
 from sessions_app.admin import filters
@@ -25,6 +23,7 @@ from sessions_app.db import holds
 from sessions_app.errors import UnknownObjectError
 from sessions_app.filters import AgentFilter, DayFilter, FlowFilter, PeriodFilter, ScoreFilter
 from sessions_app.models import AgentFlow, DiagnosisSession
+from sessions_app.pages import ObjectPageAdmin
 from sessions_app.paging import BoundedPaginator
 from sessions_app.panels import panels_of
 from sessions_app.selectors.chain import step_texts, timeline
@@ -36,6 +35,8 @@ SEARCHED_SESSIONS = 100_000
 """A search in texts reads rows one by one; it goes no further back than this many sessions of the chosen period."""
 MAX_NAMED = 1000
 RESCORE_BATCH = 1000
+TITLE_CHARS = 60
+MAX_PAGE_DIGITS = 6
 
 
 class SessionChangeList(ChangeList):
@@ -77,9 +78,10 @@ def named_sessions(term: str) -> list[int] | None:
 
 
 @admin.register(DiagnosisSession)
-class DiagnosisSessionAdmin(ModelAdmin):
+class DiagnosisSessionAdmin(ObjectPageAdmin):
     """The list of sessions, the page of one, and the one thing to do: score again."""
 
+    page_template = "admin/sessions_app/diagnosissession/page.html"
     list_display = ("question", "agent", "run", "score", "verdict", "work", "took", "created")
     list_display_links = ("question",)
     sortable_by = ("score", "created")
@@ -110,14 +112,6 @@ class DiagnosisSessionAdmin(ModelAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Nobody: agents record sessions."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: DiagnosisSession | None = None) -> bool:
-        """Nobody: a session is a fact."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: DiagnosisSession | None = None) -> bool:
-        """Nobody."""
         return False
 
     def has_view_permission(self, request: HttpRequest, obj: DiagnosisSession | None = None) -> bool:
@@ -245,38 +239,23 @@ class DiagnosisSessionAdmin(ModelAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """The page of one session: question, answer, evidence, feedback, facts, decision chain."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        self.require(request, "view")
         session = DiagnosisSession.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
         if session is None:
-            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-            return missing
-        return self._page(request, session, extra_context)
-
-    def _page(
-        self, request: HttpRequest, session: DiagnosisSession, extra_context: dict[str, Any] | None
-    ) -> TemplateResponse:
-        page = request.GET.get("steps", "")
+            return self.unknown(request, object_id)
+        page = request.GET.get("steps", "")[:MAX_PAGE_DIGITS]
         context = {
-            **self.admin_site.each_context(request),
-            **(extra_context or {}),
-            "title": str(session),
-            "opts": self.opts,
-            "original": session,
+            "title": desk.excerpt(session.query, TITLE_CHARS) or session.session_id,
             "session": session,
-            "media": self.media,
             "timeline": timeline(session.session_id, int(page) if page.isdecimal() else 1),
             "panels": panels_of(request, session),
             "may_rescore": session.is_finished and self.has_rescore_permission(request),
-            "preserved_filters": self.get_preserved_filters(request),
         }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/sessions_app/diagnosissession/page.html", context)
+        return self.page(request, session, context)
 
     def step_view(self, request: HttpRequest, pk: int, step_id: int) -> HttpResponse:
         """What one step's model was given and gave: a fragment, fetched when its fold is opened."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
+        self.require(request, "view")
         session_id = DiagnosisSession.objects.filter(pk=pk).values_list("session_id", flat=True).first()
         try:
             step = step_texts(session_id or "", step_id)
@@ -289,8 +268,8 @@ class DiagnosisSessionAdmin(ModelAdmin):
         return require_POST(self._score_again)(request, pk)
 
     def _score_again(self, request: HttpRequest, pk: int) -> HttpResponse:
-        if not (self.has_view_permission(request) and self.has_rescore_permission(request)):
-            raise PermissionDenied
+        self.require(request, "view")
+        self.require(request, "rescore")
         session = DiagnosisSession.objects.only("session_id", "status").filter(pk=pk).first()
         if session is None:
             raise Http404
@@ -298,4 +277,4 @@ class DiagnosisSessionAdmin(ModelAdmin):
         if owed:
             self.log_change(request, session, _("Asked for a new score."))
         self._report(request, owed, 1 - owed)
-        return HttpResponseRedirect(reverse("admin:sessions_app_diagnosissession_change", args=[pk]))
+        return HttpResponseRedirect(self.object_url(session, request))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils.translation import override
 
 from config import navigation
+from config.api import bad_request, server_error
 from config.navigation import NAVIGATION, sidebar
 from tests.factories import TriageFactory, UserFactory
 
@@ -72,3 +74,19 @@ def test_queues_are_counted_up_to_a_limit_and_for_those_who_see_them(rf, reviewe
     with CaptureQueriesContext(connection) as queries:
         sidebar(request)
     assert len(queries) == 0
+
+
+def test_refusals_have_a_page_that_leads_home(client, reviewer, rf):
+    client.defaults["HTTP_ACCEPT_LANGUAGE"] = "en"
+    client.force_login(reviewer, backend="django.contrib.auth.backends.ModelBackend")
+    for url, code, words in (
+        ("/admin/auth/user/", 403, "This is not allowed."),
+        ("/nowhere", 404, "There is nothing here."),
+    ):
+        response = client.get(url)
+        assert response.status_code == code
+        assert words in response.content.decode()
+        assert 'href="/admin/"' in response.content.decode()
+    with override("en"):
+        assert "Something went wrong here." in server_error(rf.get("/admin/x")).content.decode()
+        assert "cannot be read" in bad_request(rf.get("/admin/x"), ValueError("<b>")).content.decode()
