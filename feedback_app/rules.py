@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from django.utils.translation import gettext as _
 from rapidfuzz.distance import Indel
 
 EVENT_TYPES = ("thumbs", "star", "correction", "re_ask", "edit")
@@ -62,7 +63,7 @@ def read_event(kind: str, value: Any, payload: Mapping[str, Any]) -> Reading:
     known = KINDS[kind]
     unknown = set(payload) - {*known.required, *known.optional}
     if unknown:
-        raise EventError(f"payload.{min(unknown)}", "Unknown field.")
+        raise EventError(f"payload.{min(unknown)}", _("Unknown field."))
     texts = {name: _text(payload, name, required=name in known.required) for name in (*known.required, *known.optional)}
     return known.read(value, {name: text for name, text in texts.items() if text is not None})
 
@@ -90,26 +91,26 @@ def _text(payload: Mapping[str, Any], name: str, *, required: bool) -> str | Non
     text = payload.get(name)
     if text is None:
         if required:
-            raise EventError(f"payload.{name}", "This field is required.")
+            raise EventError(f"payload.{name}", _("This field is required."))
         return None
     if not isinstance(text, str):
-        raise EventError(f"payload.{name}", "Expected a string.")
+        raise EventError(f"payload.{name}", _("Expected a string."))
     if len(text) > MAX_EVENT_TEXT_CHARS:
-        raise EventError(f"payload.{name}", f"Longer than {MAX_EVENT_TEXT_CHARS} characters.")
+        raise EventError(f"payload.{name}", _("Longer than %(count)s characters.") % {"count": MAX_EVENT_TEXT_CHARS})
     return text
 
 
 def _thumbs(value: Any, payload: dict[str, Any]) -> Reading:
     if value not in ("up", "down"):
-        raise EventError("value", 'A thumbs event has the value "up" or "down".')
+        raise EventError("value", _('A thumbs event has the value "up" or "down".'))
     return Reading(1.0 if value == "up" else -1.0, payload)
 
 
 def _star(value: Any, payload: dict[str, Any]) -> Reading:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise EventError("value", "A star event has a whole value from 1 to 5.")
+        raise EventError("value", _("A star event has a whole value from 1 to 5."))
     if not MIN_STARS <= value <= MAX_STARS:
-        raise EventError("value", "A star event has a whole value from 1 to 5.")
+        raise EventError("value", _("A star event has a whole value from 1 to 5."))
     return Reading((value - 1) / 4.0, {**payload, "stars": int(value)})
 
 

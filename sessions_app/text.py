@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from django.utils.translation import gettext as _
 
 MAX_ID_LENGTH = 64
 MAX_TEXT_CHARS = 2**20
@@ -52,14 +53,14 @@ class _Cleaner:
     def text(self, value: str) -> str:
         self.chars += len(value)
         if self.chars > self.max_chars:
-            raise UnstorableJSONError(f"Holds more than {self.max_chars} characters.")
+            raise UnstorableJSONError(_("Holds more than %(count)s characters.") % {"count": self.max_chars})
         cleaned, changed = clean_text(value)
         self.changed |= changed
         return cleaned
 
     def walk(self, value: Any, depth: int) -> Any:
         if depth > MAX_JSON_DEPTH:
-            raise UnstorableJSONError(f"Nested deeper than {MAX_JSON_DEPTH} levels.")
+            raise UnstorableJSONError(_("Nested deeper than %(count)s levels.") % {"count": MAX_JSON_DEPTH})
         match value:
             case str():
                 return self.text(value)
@@ -73,13 +74,13 @@ class _Cleaner:
                 return value
             case int():
                 if abs(value) > MAX_JSON_INTEGER:
-                    raise UnstorableJSONError("Holds an integer of more than 64 bits; send it as a string.")
+                    raise UnstorableJSONError(_("Holds an integer of more than 64 bits; send it as a string."))
                 return value
             case float():
                 if not math.isfinite(value):
-                    raise UnstorableJSONError("Holds a number that is not finite; send it as a string.")
+                    raise UnstorableJSONError(_("Holds a number that is not finite; send it as a string."))
                 return value
-        raise UnstorableJSONError(f"Holds a {type(value).__name__}, which JSON does not know.")
+        raise UnstorableJSONError(_("Holds a %(type)s, which JSON does not know.") % {"type": type(value).__name__})
 
 
 def clean_json(value: Any, *, max_chars: int = MAX_JSON_CHARS) -> tuple[Any, bool]:
@@ -119,19 +120,22 @@ def loads_strict(body: bytes) -> Any:
     try:
         return json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant, parse_float=_finite)
     except UnicodeDecodeError as error:
-        raise ValueError(f"The body is not UTF-8: byte {error.start} cannot be decoded.") from error
+        message = _("The body is not UTF-8: byte %(at)s cannot be decoded.") % {"at": error.start}
+        raise ValueError(message) from error
     except json.JSONDecodeError as error:
-        raise ValueError(f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+        place = {"reason": error.msg, "line": error.lineno, "column": error.colno}
+        message = _("The body is not JSON: %(reason)s at line %(line)s, column %(column)s.") % place
+        raise ValueError(message) from error
     except RecursionError as error:
-        raise ValueError("The body is nested too deeply.") from error
+        raise ValueError(_("The body is nested too deeply.")) from error
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"The body is not JSON: {name} is no JSON number.")
+    raise ValueError(_("The body is not JSON: %(name)s is no JSON number.") % {"name": name})
 
 
 def _finite(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"The body holds {digits[:20]}, which is too large for a number.")
+        raise ValueError(_("The body holds %(number)s, which is too large for a number.") % {"number": digits[:20]})
     return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import django_filters
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics
 from rest_framework.request import Request
@@ -50,5 +51,5 @@ class CaseDetailView(APIView):
         """Every column."""
         case = CaseLibrary.objects.select_related("reviewed_by").filter(pk=case_id).first()
         if case is None:
-            raise UnknownObjectError(f"There is no case {case_id}.")
+            raise UnknownObjectError(_("There is no case %(id)s.") % {"id": case_id})
         return Response(CaseSerializer(case).data)

@@ -149,7 +149,7 @@ def _check_state(case: CaseLibrary, action: str) -> None:
 def _locked(case_id: uuid.UUID) -> CaseLibrary:
     case = CaseLibrary.objects.select_for_update().filter(pk=case_id).first()
     if case is None:
-        raise UnknownObjectError(f"There is no case {case_id}.")
+        raise UnknownObjectError(_("There is no case %(id)s.") % {"id": case_id})
     return case
 
 

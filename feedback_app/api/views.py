@@ -44,11 +44,11 @@ def check_may_speak(request: Request, session_id: str, token: str) -> None:
     A recording agent (`ingest`) may always speak; a key without `feedback` or `ingest` never. Raises PermissionDenied.
     """
     if isinstance(request.auth, ApiKey) and not scope_of(request, Scope.FEEDBACK, Scope.INGEST):
-        raise PermissionDenied("This key may not post feedback; its scopes lack feedback.")
+        raise PermissionDenied(gettext("This key may not post feedback; its scopes lack feedback."))
     if settings.FEEDBACK_AUTH == "anonymous" or scope_of(request, Scope.INGEST):
         return
     if not is_feedback_token(token or request.headers.get("X-Feedback-Token", ""), session_id):
-        raise PermissionDenied("This needs the session's feedback token, as X-Feedback-Token or `token`.")
+        raise PermissionDenied(gettext("This needs the session's feedback token, as X-Feedback-Token or `token`."))
 
 
 class FeedbackView(APIView):
@@ -99,7 +99,8 @@ class FeedbackEventsView(APIView):
         is_single = isinstance(request.data, dict)
         items: Any = [request.data] if is_single else request.data
         if not isinstance(items, list) or not 0 < len(items) <= MAX_EVENTS:
-            raise serializers.ValidationError(f"Expected one event, or a list of 1 to {MAX_EVENTS}.")
+            message = gettext("Expected one event, or a list of 1 to %(most)s.")
+            raise serializers.ValidationError(message % {"most": MAX_EVENTS})
         rejected: list[dict[str, Any]] = []
         for index, item in enumerate(items):
             try:

@@ -12,6 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 from django.db import IntegrityError
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from cases_app.services import creation
 from feedback_app import rules
@@ -100,7 +101,7 @@ def record_event(data: EventData) -> Outcome:
 def _store(data: EventData, reading: rules.Reading) -> Outcome:
     session = DiagnosisSession.objects.select_for_update().filter(session_id=data["session_id"]).first()
     if session is None:
-        raise UnknownObjectError(f"There is no session {data['session_id']}.")
+        raise UnknownObjectError(_("There is no session %(id)s.") % {"id": data["session_id"]})
     if repeat := _repeat_of(data):
         return repeat
     event = AgentFeedback.objects.create(
@@ -127,7 +128,7 @@ def _repeat_of(data: EventData) -> Outcome | None:
     if known is None:
         return None
     if (known.session_id, known.type) != (data["session_id"], data["type"]):
-        message = "This clientEventId belongs to another event."
+        message = _("This clientEventId belongs to another event.")
         raise InvalidInputError(message, errors={"clientEventId": [message]})
     return Outcome(known.id, None, is_repeat=True)
 

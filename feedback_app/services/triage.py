@@ -184,7 +184,7 @@ def _check_failure_mode(failure_mode: str) -> None:
 def _get(review_id: int) -> BadCaseReview:
     review = BadCaseReview.objects.select_related("assignee").filter(pk=review_id).first()
     if review is None:
-        raise UnknownObjectError(f"There is no bad case {review_id}.")
+        raise UnknownObjectError(_("There is no bad case %(id)s.") % {"id": review_id})
     return review
 
 

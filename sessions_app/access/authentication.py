@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
@@ -24,7 +25,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         except UnicodeDecodeError:
             key = None
         if key is None:
-            raise AuthenticationFailed("This key is not known or was revoked.")
+            raise AuthenticationFailed(_("This key is not known or was revoked."))
         return None, key
 
     def authenticate_header(self, request: Request) -> str:
@@ -39,7 +40,7 @@ def _secret_of(request: Request) -> bytes | None:
         other = request.headers.get("X-Api-Key")
         return other.strip().encode("latin-1", "replace") if other else None
     if len(parts) != 2 or parts[0].lower() != b"bearer":  # noqa: PLR2004
-        raise AuthenticationFailed("Send the key as: Authorization: Bearer <key>")
+        raise AuthenticationFailed(_("Send the key as: Authorization: Bearer <key>"))
     return parts[1]
 
 

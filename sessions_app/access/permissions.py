@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotAuthenticated, PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -28,9 +29,9 @@ class _HasScope(BasePermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         """Raises 401 without a key and 403, naming the scope, with a key of other scopes."""
         if request.auth is None:
-            raise NotAuthenticated("This needs a key: Authorization: Bearer <key>")
+            raise NotAuthenticated(_("This needs a key: Authorization: Bearer <key>"))
         if not scope_of(request, self.scope):
-            raise PermissionDenied(f"This needs a key with the scope {self.scope.value}.")
+            raise PermissionDenied(_("This needs a key with the scope %(scope)s.") % {"scope": self.scope.value})
         return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
@@ -136,9 +137,10 @@ def _batch_items(body: Any) -> list[Any]:
     if isinstance(body, dict) and set(body) == {"sessions"}:
         body = body["sessions"]
     if not isinstance(body, list):
-        raise serializers.ValidationError('Expected a JSON list of sessions, {"sessions": […]} or NDJSON.')
+        raise serializers.ValidationError(_('Expected a JSON list of sessions, {"sessions": […]} or NDJSON.'))
     if not 0 < len(body) <= MAX_BATCH:
-        raise serializers.ValidationError(f"A batch holds 1 to {MAX_BATCH} sessions; this one holds {len(body)}.")
+        message = _("A batch holds 1 to %(most)s sessions; this one holds %(count)s.")
+        raise serializers.ValidationError(message % {"most": MAX_BATCH, "count": len(body)})
     return body
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Prefetch, Q, QuerySet, TextField
 from django.db.models.functions import MD5, Cast, Left
+from django.utils.translation import gettext
 
 from sessions_app import rules
 from sessions_app.errors import UnknownObjectError
@@ -26,7 +27,7 @@ def session_with_chain(session_id: str) -> DiagnosisSession:
     """
     session = DiagnosisSession.objects.filter(session_id=session_id).first()
     if session is None:
-        raise UnknownObjectError(f"There is no session {session_id}.")
+        raise UnknownObjectError(gettext("There is no session %(id)s.") % {"id": session_id})
     session.chain = decision_chain(session_id)  # type: ignore[attr-defined]
     session.loose_invocations = list(ToolInvocation.objects.of(session_id).filter(step=None))  # type: ignore[attr-defined]
     return session

@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from django.contrib.auth.models import AbstractUser
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from sessions_app.errors import InvalidInputError
 from sessions_app.models import ApiKey, Scope
@@ -26,10 +27,11 @@ def create_key(*, name: str, scopes: Collection[str], owner: AbstractUser | None
     Raises InvalidInputError for an empty name, no scope, or one we do not know.
     """
     if not name.strip():
-        raise InvalidInputError("A key needs a name.", errors={"name": ["A key needs a name."]})
+        message = _("A key needs a name.")
+        raise InvalidInputError(message, errors={"name": [message]})
     unknown = [scope for scope in scopes if scope not in Scope.values]
     if unknown or not scopes:
-        message = f"Scopes are {', '.join(Scope.values)}."
+        message = _("Scopes are %(names)s.") % {"names": ", ".join(Scope.values)}
         raise InvalidInputError(message, errors={"scopes": [message]})
     secret = f"dk_{secrets.token_urlsafe(32)}"
     row = ApiKey.objects.create(

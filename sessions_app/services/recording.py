@@ -28,6 +28,7 @@ from django.conf import settings
 from django.db import DatabaseError, models
 from django.db.models import Count, Sum
 from django.utils import timezone
+from django.utils.translation import gettext
 
 from sessions_app import rules, signals
 from sessions_app.db import in_transaction, is_away, is_transient
@@ -95,7 +96,8 @@ def _record_alone(item: SessionData) -> Recorded | Refused:
     except DatabaseError as error:
         if is_transient(error) or is_away(error):
             raise
-        return Refused(item["session_id"], f"The database refused it: {type(error).__name__}.")
+        reason = gettext("The database refused it: %(error)s.") % {"error": type(error).__name__}
+        return Refused(item["session_id"], reason)
 
 
 # -- the book of one call --------------------------------------------------------------------------------------------
@@ -149,7 +151,7 @@ class _Book:
         sessions = {row.session_id: row for row in locked.order_by("session_id")}
         missing = session_ids - sessions.keys()
         if missing and must_exist:
-            raise UnknownObjectError(f"There is no session {min(missing)}.")
+            raise UnknownObjectError(gettext("There is no session %(id)s.") % {"id": min(missing)})
         for session_id in missing:
             sessions[session_id] = DiagnosisSession(session_id=session_id, status=Status.PENDING, created_at=now)
         return cls(now, sessions, missing)

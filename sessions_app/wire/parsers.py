@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
@@ -23,7 +24,8 @@ class BodyTooLargeError(APIException):
     default_code = "too_large"
 
     def __init__(self) -> None:
-        super().__init__(f"The body is larger than {settings.MAX_BODY_BYTES} bytes; send fewer items a request.")
+        message = _("The body is larger than %(count)s bytes; send fewer items a request.")
+        super().__init__(message % {"count": settings.MAX_BODY_BYTES})
 
 
 def read_body(stream: IO[bytes], headers: Mapping[str, str]) -> bytes:
@@ -42,7 +44,8 @@ def read_body(stream: IO[bytes], headers: Mapping[str, str]) -> bytes:
             raise BodyTooLargeError
         return body
     if encoding not in {"gzip", "deflate"}:
-        raise UnsupportedMediaType(encoding, detail=f"Content-Encoding {encoding} is not known; use gzip or none.")
+        message = _("Content-Encoding %(encoding)s is not known; use gzip or none.") % {"encoding": encoding}
+        raise UnsupportedMediaType(encoding, detail=message)
     return _inflate(stream, limit)
 
 
@@ -60,9 +63,9 @@ def _inflate(stream: IO[bytes], limit: int) -> bytes:
             parts.append(part)
         parts.append(inflater.flush())  # at most one window: the loop took all that was bounded
     except zlib.error as error:
-        raise ParseError("The body is not valid gzip or deflate.") from error
+        raise ParseError(_("The body is not valid gzip or deflate.")) from error
     if not inflater.eof:
-        raise ParseError("The compressed body ends too early.")
+        raise ParseError(_("The compressed body ends too early."))
     return b"".join(parts)
 
 
