@@ -54,9 +54,9 @@ def handle_exception(error: Exception, context: dict[str, Any]) -> Response | No
         case PermissionDenied():
             code, body = 403, error_body("permission_denied", _("This is not allowed."))
         case RequestDataTooBig():
-            code, body = 413, error_body("too_large", str(error))
+            code, body = 413, error_body("too_large", _("The request is too large."))
         case BadRequest() | SuspiciousOperation():
-            code, body = 400, error_body("invalid", str(error))
+            code, body = 400, error_body("invalid", _("The request cannot be read."))
         case OperationalError() | InterfaceError():
             logger.error("database_away", exc_info=error)
             code, body = 503, error_body("unavailable", _("The database does not answer; try again soon."))

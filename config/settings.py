@@ -53,6 +53,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
     "rest_framework",
     "django_filters",
     "drf_spectacular",
@@ -246,8 +247,12 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a selection of thousands of rows in th
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024  # a case holds an answer of up to 1,048,576 characters twice, quoted
 
 LANGUAGE_CODE = env.str("LANGUAGE_CODE", default="zh-hans")
-LANGUAGES = [("zh-hans", _("Simplified Chinese")), ("ru", _("Russian")), ("en", _("English"))]
+LANGUAGES = [("zh-hans", "简体中文"), ("ru", "Русский"), ("en", "English")]
+LANGUAGE_COOKIE_AGE = 365 * 24 * 3600  # who has chosen a language keeps it when the browser closes
+LANGUAGE_COOKIE_SAMESITE = "Lax"
+LANGUAGE_COOKIE_SECURE = HTTPS
 LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = "config.formats"
 USE_I18N = True
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 USE_TZ = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django import template
+from django.contrib.humanize.templatetags.humanize import NaturalTimeFormatter
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timeuntil
@@ -25,4 +26,5 @@ def due_mark(review: BadCaseReview) -> SafeString:
         return format_html(
             '{} <span class="desk-quiet">{}</span>', badge("overdue", _("Overdue")), moment(review.due_at)
         )
-    return time_element(review.due_at, _("in %(time)s") % {"time": timeuntil(review.due_at, depth=1)})
+    time_left = timeuntil(review.due_at, depth=1, time_strings=NaturalTimeFormatter.future_substrings)
+    return time_element(review.due_at, _("in %(time)s") % {"time": time_left})

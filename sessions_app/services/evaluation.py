@@ -16,6 +16,7 @@ import structlog
 from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from sessions_app import rules, signals
 from sessions_app.db import in_transaction
@@ -27,7 +28,7 @@ LEASE = timedelta(seconds=30)
 """Above the tasks' hard time limit: while it lasts, the claim's worker is alive or was killed just now."""
 SWEEP_LIMIT = 500
 SWEEP_SECONDS = 15.0
-DIED = "The worker died while scoring, each time it was tried."
+DIED = gettext_noop("The worker died while scoring, each time it was tried.")
 
 
 def evaluate_session(session_id: str) -> bool:

@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
+from django.contrib.humanize.templatetags.humanize import NaturalTimeFormatter
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
@@ -141,6 +142,24 @@ def factor_name(name: str) -> str:
     return str(FACTOR_LABELS.get(name, name))
 
 
+_TIMES = re.compile(r"\((\d+)次\)$")
+
+
+@register.filter
+def factor_detail(factor: FactorLine) -> str:
+    """What a factor tells beyond its name: of how many calls; of a rule we do not know, what it says of itself.
+
+    Descriptions are stored in the words of the design, which are Chinese.
+    """
+    if factor.name not in FACTOR_LABELS:
+        return factor.description
+    times = _TIMES.search(factor.description)
+    if times is None:
+        return ""
+    n = int(times[1])
+    return ngettext("%(n)s tool call", "%(n)s tool calls", n) % {"n": number(n)}
+
+
 @register.filter
 def band(score: int) -> str:
     """Name of the band a score falls into."""
@@ -159,10 +178,16 @@ def score_mark(session: DiagnosisSession) -> SafeString:
     if session.evaluation_due_at is not None:
         return badge("pending", _("Pending"), _("The worker has not scored this session yet."))
     if session.evaluation_error:
-        return badge("failed", _("No score"), session.evaluation_error)
+        return badge("failed", _("No score"), why_unscored(session))
     if session.evidence_score is None:
         return nothing()
     return score_bars(session.evidence_score)
+
+
+@register.filter
+def why_unscored(session: DiagnosisSession) -> str:
+    """The reason on record: our own sentence in the reader's language, an error as it was caught."""
+    return _(session.evaluation_error) if session.evaluation_error else ""
 
 
 @register.filter
@@ -248,7 +273,9 @@ def _ago(value: datetime) -> str:
         return _exact(value)
     if age < timedelta(minutes=1):
         return _("just now")
-    return _("%(time)s ago") % {"time": timesince(value, depth=1)}
+    # Words in the case that "ago" asks for: 1 минуту назад, not 1 минута.
+    age_in_words = timesince(value, depth=1, time_strings=NaturalTimeFormatter.past_substrings)
+    return _("%(time)s ago") % {"time": age_in_words}
 
 
 # -- text ------------------------------------------------------------------------------------------------------------
