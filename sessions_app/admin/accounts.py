@@ -2,22 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as BaseGroupAdmin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
+ROLES: Mapping[str, Any] = {
+    "Reviewer": gettext_lazy("Reviewer"),
+    "Lead": gettext_lazy("Lead"),
+    "Operator": gettext_lazy("Operator"),
+}
+"""The groups that a migration makes, in the reader's language; any other by its own name."""
+
+ACTIONS: Mapping[str, Any] = {
+    "add": gettext_lazy("may add"),
+    "change": gettext_lazy("may change"),
+    "delete": gettext_lazy("may delete"),
+    "view": gettext_lazy("may see"),
+}
+
+
+def permission_name(permission: Permission) -> str:
+    """Django stores the names of permissions in English."""
+    action = ACTIONS.get(permission.codename.partition("_")[0])
+    return f"{permission.content_type} | {action or _(permission.name)}"
+
+
+class LocalNames:
+    """Choices of groups and permissions in the reader's language."""
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
+        """Django's field with other labels."""
+        field: Any = super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]
+        if db_field.related_model is Permission:
+            field.label_from_instance = permission_name
+        elif db_field.related_model is Group:
+            field.label_from_instance = lambda group: str(ROLES.get(group.name, group.name))
+        return field
+
 
 @admin.register(User)
-class UserAdmin(BaseUserAdmin[User], ModelAdmin):
+class UserAdmin(LocalNames, BaseUserAdmin[User], ModelAdmin):
     """People who may sign in."""
 
     form = UserChangeForm
@@ -42,5 +80,14 @@ class UserAdmin(BaseUserAdmin[User], ModelAdmin):
 
 
 @admin.register(Group)
-class GroupAdmin(BaseGroupAdmin, ModelAdmin):
+class GroupAdmin(LocalNames, BaseGroupAdmin, ModelAdmin):
     """Roles."""
+
+    list_display = ("role",)
+
+    @admin.display(description=gettext_lazy("name"), ordering="name")
+    def role(self, group: Group) -> SafeString:
+        """What it is called in the reader's language, and by its own name, which the manuals use."""
+        local = str(ROLES.get(group.name, group.name))
+        own = "" if local == group.name else group.name
+        return format_html('{} <span class="desk-quiet">{}</span>', local, own)
