@@ -13,6 +13,7 @@ from django.apps import apps
 from django.contrib.auth.models import Group, Permission
 from django.core.cache import cache
 from django.db.models.signals import post_migrate
+from django.utils import translation
 from rest_framework.test import APIClient
 
 from sessions_app.models import Scope
@@ -55,6 +56,13 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 def _fresh_throttles() -> None:
     """Requests of one test do not count against the next."""
     cache.clear()
+
+
+@pytest.fixture(autouse=True)
+def _english() -> Iterator[None]:
+    """What is called without a request speaks English; a request speaks its own `Accept-Language`, else Chinese."""
+    with translation.override("en"):
+        yield
 
 
 # -- the API ---------------------------------------------------------------------------------------------------------

@@ -266,7 +266,7 @@ def test_the_page_shows_question_answer_evidence_facts_and_chain(desk):
     for expected in (
         "Why?", "<h4>Cause</h4>", "<strong>pool</strong>", "A tool call succeeded", "+35", "+65",
         "Exact match found (L0)",
-        "有成功的工具调用(1次)", "94%", "the dump", "mood", "planner", "look there", "L0 ×1", "loose_tool", "timed out",
+        "1 tool call", "94%", "the dump", "mood", "planner", "look there", "L0 ×1", "loose_tool", "timed out",
         "Calls that belong to no step", "?q=conv%2F1", "u-1", "&quot;env&quot;: &quot;prod&quot;",
     ):  # fmt: skip
         assert expected in html, expected

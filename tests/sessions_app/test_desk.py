@@ -10,16 +10,10 @@ from django.utils import timezone, translation
 
 from sessions_app import rules
 from sessions_app.models import DiagnosisSession, Status
-from sessions_app.services.evaluation import evaluate_session
+from sessions_app.services.evaluation import DIED, evaluate_session
 from sessions_app.services.recording import record_sessions
 from sessions_app.templatetags import desk
 from tests.factories import SessionFactory
-
-
-@pytest.fixture(autouse=True)
-def _english():
-    with translation.override("en"):
-        yield
 
 
 @pytest.mark.parametrize(
@@ -134,3 +128,43 @@ def test_a_long_answer_is_shown_to_its_end():
     )
     assert "<h3>Report</h3>" in html
     assert html.rstrip().endswith("&lt;b&gt;the end&lt;/b&gt;</pre>")
+
+
+# -- in each language ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("zh-hans", ("1,248,312", "12.9 秒", "21\xa0分钟前")),
+        ("ru", ("1\xa0248\xa0312", "12,9 с", "21\xa0минуту назад")),  # not 21 минута назад
+    ],
+)
+def test_figures_and_moments_follow_the_language(language, said):
+    with translation.override(language):
+        moment = desk.moment(timezone.now() - timedelta(minutes=21))
+        assert (desk.number(1_248_312), desk.duration(12_861)) == said[:2]
+        assert said[2] in moment
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(1, "1 вызов инструмента"), (3, "3 вызова инструментов"), (11, "11 вызовов инструментов"), (21, "21 вызов")],
+)
+def test_a_factor_counts_its_calls_in_russian(count, said):
+    factor = desk.FactorLine("has_successful_tool_call", 30, f"有成功的工具调用({count}次)", 0, 30)
+    with translation.override("ru"):
+        assert desk.factor_name(factor.name) == "Есть успешный вызов инструмента"
+        assert desk.factor_detail(factor).startswith(said)
+
+
+def test_a_factor_without_a_count_needs_no_detail_and_an_unknown_rule_speaks_for_itself():
+    assert desk.factor_detail(desk.FactorLine("l0_exact_match", 35, "L0 精确匹配命中", 0, 35)) == ""
+    assert desk.factor_detail(desk.FactorLine("rule_of_tomorrow", 5, "明天的规则(2次)", 0, 5)) == "明天的规则(2次)"
+
+
+def test_our_own_reason_for_no_score_is_translated_and_an_error_is_left_alone():
+    with translation.override("ru"):
+        assert desk.why_unscored(DiagnosisSession(evaluation_error=DIED)).startswith("При каждой попытке")
+        assert desk.why_unscored(DiagnosisSession(evaluation_error="KeyError: 'x'")) == "KeyError: 'x'"
+        assert desk.why_unscored(DiagnosisSession()) == ""
