@@ -66,7 +66,7 @@ def test_a_language_that_does_not_exist_changes_nothing(client):
 
 
 @pytest.mark.parametrize(
-    ("language", "word"), [("zh-hans", "没有权限"), ("ru", "Нет доступа"), ("en", "Your role does not open this page")]
+    ("language", "word"), [("zh-hans", "没有权限执行此操作"), ("ru", "Это не разрешено"), ("en", "This is not allowed")]
 )
 def test_who_may_not_see_a_page_is_told_so_in_their_language(language, word):
     answer = signed_in(UserFactory(is_staff=True), language).get("/admin/metrics/")
@@ -74,7 +74,7 @@ def test_who_may_not_see_a_page_is_told_so_in_their_language(language, word):
     assert word in html_of(answer)
 
 
-@pytest.mark.parametrize(("language", "word"), [("zh-hans", "页面不存在"), ("ru", "Страница не найдена")])
+@pytest.mark.parametrize(("language", "word"), [("zh-hans", "此处没有内容"), ("ru", "Здесь ничего нет")])
 def test_an_unknown_address_outside_the_api_is_a_page_in_the_language(client, language, word):
     answer = client.get("/nowhere", headers={"accept-language": language})
     assert answer.status_code == 404
