@@ -112,6 +112,6 @@ class FactsFilter(CheckboxFilter):
 
 
 def _calls(condition: Q, *, happened: bool) -> IsNull:
-    """Whether a session has such a call. Of an EXISTS, MariaDB now and then makes a look through all calls there are."""
+    """Whether a session has such a call. Of an EXISTS, MariaDB may make a look through all calls there are."""
     calls = ToolInvocation.objects.filter(condition, session_id=OuterRef("session_id"))
     return IsNull(Subquery(calls.order_by().values("pk")[:1]), not happened)
