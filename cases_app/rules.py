@@ -55,15 +55,18 @@ SUGGEST_CHARS = 20_000
 PREFIX_CHARS = 4
 
 
-def rank_by_keywords(text: str, keywords: Mapping[str, Iterable[str]]) -> list[str]:
-    """The SUGGESTIONS categories of whose keywords most occur in the beginning of `text`; none where none does.
+def rank_by_keywords(question: str, answer: str, keywords: Mapping[str, Iterable[str]]) -> list[str]:
+    """The SUGGESTIONS categories whose keywords occur most; one in the question weighs as two in the answer.
 
-    A keyword of Latin letters or digits counts at the beginning of a word, a short one only as a word of its own:
-    `hikari` is in `HikariPool-1`, `gc` is not in `gcp`.
+    Only the beginning of long texts is read. A keyword of Latin letters or digits counts at the beginning of a word, a
+    short one only as a word of its own: `hikari` is in `HikariPool-1`, `gc` is not in `gcp`.
     """
-    text = text[:SUGGEST_CHARS].lower()
-    found = {code: sum(_occurs(word.lower(), text) for word in words) for code, words in keywords.items()}
-    ranked = sorted((code for code, hits in found.items() if hits), key=lambda code: (-found[code], code))
+    asked, answered = (text[:SUGGEST_CHARS].lower() for text in (question, answer))
+    found = {
+        code: sum(2 * _occurs(word.lower(), asked) + _occurs(word.lower(), answered) for word in words)
+        for code, words in keywords.items()
+    }
+    ranked = sorted((code for code, weight in found.items() if weight), key=lambda code: (-found[code], code))
     return ranked[:SUGGESTIONS]
 
 

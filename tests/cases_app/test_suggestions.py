@@ -26,8 +26,12 @@ KEYWORDS = {
     ],
 )
 def test_keywords_suggest(text, codes):
-    assert rank_by_keywords(text, KEYWORDS) == codes
+    assert rank_by_keywords(text, "", KEYWORDS) == codes
 
 
 def test_an_empty_keyword_suggests_nothing():
-    assert rank_by_keywords("anything", {"CACHE": ["", " "]}) == []
+    assert rank_by_keywords("anything", "", {"CACHE": ["", " "]}) == []
+
+
+def test_the_question_weighs_more_than_the_answer():
+    assert rank_by_keywords("Is it dns?", "No: redis, gc.", KEYWORDS) == ["NETWORK_DNS", "CACHE", "MEMORY_OOM"]
