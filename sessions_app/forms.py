@@ -7,7 +7,8 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-MAX_WRITTEN_CHARS = 100_000
+from sessions_app.text import MAX_TEXT_CHARS
+
 NOT_SAVED = _("What you wrote is not saved yet.")
 """Said when a page comes back with text that no service took."""
 
@@ -16,7 +17,7 @@ class LongTextField(forms.CharField):
     """Text of several lines. Browsers send CRLF: kept are the line feeds that the text was shown with."""
 
     def __init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault("max_length", MAX_WRITTEN_CHARS)
+        kwargs.setdefault("max_length", MAX_TEXT_CHARS)  # what an agent may send, a person may save
         super().__init__(**kwargs)
 
     def to_python(self, value: Any) -> str:

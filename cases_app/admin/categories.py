@@ -41,7 +41,7 @@ class FaultCategoryForm(forms.ModelForm[FaultCategory]):
     """A category with its names in three languages."""
 
     keywords = KeywordsField(
-        label=_("keywords"),
+        label=_("Keywords"),
         required=False,
         help_text=_("One a line, in any language. They suggest this category for a case whose text holds them."),
     )
@@ -63,6 +63,7 @@ class FaultCategoryAdmin(ModelAdmin):
     """Added and changed by Leads; never deleted, cases refer to them."""
 
     form = FaultCategoryForm
+    fields = FaultCategoryForm.Meta.fields
     list_display = ("code", "name", "name_zh", "name_ru", "case_count")
     search_fields = ("code", "name", "name_zh", "name_ru", "keywords")
     show_full_result_count = False

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from rapidfuzz.distance import Indel
 
 MAX_LINES = 2000
-SHOWN = 200
+SHOWN_LINES = 200
+SHOWN_CHARS = 2000
 
 
 class Line(NamedTuple):
@@ -39,7 +40,8 @@ def compare(then: str, now: str) -> Difference:
             continue
         lines += [Line("gone", text) for text in gone]
         lines += [Line("new", text) for step in steps for text in after[step.dest_start : step.dest_end]]
-    return Difference(lines[:SHOWN], is_cut or len(lines) > SHOWN)
+    is_cut = is_cut or len(lines) > SHOWN_LINES or any(len(line.text) > SHOWN_CHARS for line in lines)
+    return Difference([Line(mark, text[:SHOWN_CHARS]) for mark, text in lines[:SHOWN_LINES]], is_cut)
 
 
 def _context(lines: list[str]) -> list[Line]:

@@ -69,10 +69,13 @@ class CaseForm(ServiceForm):
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
     seen = forms.IntegerField(widget=forms.HiddenInput, required=False)  # the last row of history that was shown
 
-    def __init__(self, data: Mapping[str, Any] | None = None, *, hints: str = "", **kwargs: Any) -> None:
+    def __init__(
+        self, data: Mapping[str, Any] | None = None, *, question: str = "", answer: str = "", **kwargs: Any
+    ) -> None:
         super().__init__(data, **kwargs)
         categories = list(FaultCategory.objects.all())
-        suggested = rules.rank_by_keywords(hints, {category.code: category.keywords for category in categories})
+        keywords = {category.code: category.keywords for category in categories}
+        suggested = rules.rank_by_keywords(question, answer, keywords)
         names = {category.code: str(category) for category in categories}
         field = cast(forms.ChoiceField, self.fields["fault_category"])
         field.choices = _choices(names, suggested)
@@ -84,9 +87,13 @@ class CaseForm(ServiceForm):
     @classmethod
     def of(cls, case: CaseLibrary, last_row: int, data: Mapping[str, Any] | None = None) -> CaseForm:
         """The form over what stands in `case`, with what somebody typed where there is `data`."""
-        question, answer = (case.diagnosis.query, case.diagnosis.answer) if case.diagnosis else ("", "")
-        hints = " ".join([case.error_code, case.title, question, answer or case.root_cause])
-        return cls(data, initial={**content_of(case), "version": case.version, "seen": last_row}, hints=hints)
+        session = case.diagnosis
+        return cls(
+            data,
+            initial={**content_of(case), "version": case.version, "seen": last_row},
+            question=" ".join([case.error_code, case.title, session.query if session else ""]),
+            answer=(session.answer if session else None) or case.root_cause,
+        )
 
     @property
     def content(self) -> CaseContent:

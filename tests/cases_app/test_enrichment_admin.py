@@ -11,6 +11,7 @@ from django.utils import timezone
 from cases_app.models import CaseLibrary, CaseTransition, FaultCategory
 from cases_app.services import enrichment
 from feedback_app.services import submission
+from sessions_app.text import MAX_TEXT_CHARS
 from tests.factories import CaseFactory, FeedbackEventFactory, SessionFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -337,6 +338,19 @@ class TestSaving:
         case.refresh_from_db()
         assert case.root_cause == "one\ntwo"
 
+    def test_the_longest_answer_can_be_saved_and_goes_stale_like_any_other(self, client, as_reviewer, other_reviewer):
+        answer = "缓存\n" * (MAX_TEXT_CHARS // 3)
+        case = CaseFactory(diagnosis=SessionFactory(answer=answer))
+        fields = form_of(client, case)
+        enrichment.enrich_case(
+            case_id=case.pk, content={**CONTENT, "root_cause": answer}, version=0, reviewer=other_reviewer
+        )
+        response = press(client, case, "save", fields, fault_category="CACHE")
+        assert response.status_code == 409
+        assert press(client, case, "save", dict(response.context["form"].data.items())).status_code == 302
+        case.refresh_from_db()
+        assert case.solution == answer.rstrip("\n")
+
     @pytest.mark.parametrize(
         ("action", "changed", "wrong"),
         [
@@ -345,7 +359,7 @@ class TestSaving:
             ("save", {"title": "x" * 201}, {"title"}),
             ("save", {"error_code": "x" * 129}, {"error_code"}),
             ("save", {"fault_category": "BAD_LUCK"}, {"fault_category"}),
-            ("save", {"root_cause": "x" * 100_001}, {"root_cause"}),
+            ("save", {"root_cause": "x" * (MAX_TEXT_CHARS + 1)}, {"root_cause"}),
         ],
     )
     def test_a_fault_is_shown_at_its_field_and_the_text_is_kept(self, action, changed, wrong, client, as_reviewer):

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from feedback_app.models import BadCaseReview, BadCaseTransition, EventSource, EventType
 from feedback_app.services import triage
+from sessions_app.text import MAX_TEXT_CHARS
 from tests.factories import (
     CaseFactory,
     FeedbackEventFactory,
@@ -381,7 +382,7 @@ class TestVerdict:
             ("resolve", {"failure_mode": ""}, "failure_mode", "Choose what went wrong."),
             ("dismiss", {"notes": ""}, "notes", "Say why nothing is to be done."),
             ("resolve", {"failure_mode": "BAD_LUCK"}, "failure_mode", "BAD_LUCK"),
-            ("save_notes", {"notes": "x" * 100_001}, "notes", "at most 100000"),
+            ("save_notes", {"notes": "x" * (MAX_TEXT_CHARS + 1)}, "notes", "at most 1048576"),
         ],
     )
     def test_a_fault_is_shown_at_its_field_and_the_text_is_kept(self, action, lacking, field, said, client, review):

@@ -1,8 +1,11 @@
 """Every move of a triage: from each state, by its holder and by others."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from feedback_app.models import BadCaseReview, BadCaseTransition, FailureMode, TriageState
@@ -214,3 +217,37 @@ class TestChangeOfMind:
         triage.dismiss(review_id=review.pk, reviewer=people["mine"], notes="Spam")
         self.say(session, "useful")
         assert self.say(session, "not_useful").state == DISMISSED
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAtOnce:
+    """Eight reviewers press at the same moment."""
+
+    def race(self, move):
+        people = [UserFactory() for _ in range(8)]
+        barrier = threading.Barrier(len(people))
+
+        def press(person):
+            barrier.wait()
+            try:
+                return person, move(person)
+            except ConflictError:
+                return person, None
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(len(people)) as pool:
+            return [(person, review) for person, review in pool.map(press, people) if review is not None]
+
+    def test_one_gets_the_bad_case(self):
+        review = TriageFactory()
+        [(winner, _)] = self.race(lambda person: triage.claim(review_id=review.pk, reviewer=person))
+        review.refresh_from_db()
+        assert review.assignee == winner
+        assert [row.actor for row in review.transitions.all()] == [winner]
+
+    def test_everybody_gets_a_next_one_of_their_own(self):
+        reviews = {TriageFactory().pk for _ in range(10)}
+        taken = self.race(lambda person: triage.claim_next(reviewer=person))
+        assert len(taken) == 8
+        assert len({review.pk for _, review in taken} & reviews) == 8
