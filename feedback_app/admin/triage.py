@@ -41,6 +41,7 @@ from sessions_app.templatetags.desk import NOTHING, badge, excerpt, flow_name, n
 QUESTION_CHARS = 480
 """Of the question, as fetched for a row; more than is shown, because blanks are folded."""
 ROW_CHARS = 110
+TITLE_CHARS = 60
 
 
 class Press(NamedTuple):
@@ -408,6 +409,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
     ) -> TemplateResponse:
         offers = self.offers(request, review)
         context = {
+            "title": excerpt(review.session.query, TITLE_CHARS) or review.session_id,
             "review": review,
             "session": review.session,
             "is_confident": is_confident(review),

@@ -249,7 +249,7 @@ class TestNext:
     def test_leads_through_the_queue_and_round(self, client, as_reviewer):
         now = timezone.now()
         first, second, third = (CaseFactory(created_at=now - timedelta(days=days)) for days in (3, 2, 2))
-        second, third = sorted((second, third), key=lambda case: case.pk)
+        second, third = CaseLibrary.objects.exclude(pk=first.pk).order_by("pk")  # MariaDB orders UUIDs its own way
         CaseFactory(enriched=True, created_at=now - timedelta(days=9))
         assert client.get(NEXT)["Location"] == page_of(first)
         for here, there in ((first, second), (second, third), (third, first)):
