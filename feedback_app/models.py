@@ -18,6 +18,7 @@ from feedback_app import rules
 from sessions_app.audit import Transition
 from sessions_app.fields import IdField, Utf8JSONField
 from sessions_app.models import DiagnosisSession
+from sessions_app.rules import CONFIDENT_ABOVE
 
 
 class EventType(models.TextChoices):
@@ -196,7 +197,7 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
         return [
             Case(When(state=TriageState.OPEN, then=0), default=1).asc(),
             Case(When(due_at__lt=timezone.now(), then=0), default=1).asc(),
-            Case(When(session__confidence__gte=rules.CONFIDENT_PERCENT, then=0), default=1).asc(),
+            Case(When(session__confidence__gt=CONFIDENT_ABOVE, then=0), default=1).asc(),
             F("due_at").asc(nulls_last=True),
             F("pk").asc(),
         ]

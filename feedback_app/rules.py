@@ -30,9 +30,6 @@ TRIAGE_SOURCES: Mapping[str, tuple[str, ...]] = {
 }
 """Action → the states it may start from."""
 
-CONFIDENT_PERCENT = 80
-"""A rejected answer whose agent was this sure of it deserves attention before others."""
-
 
 class EventError(ValueError):
     """An event does not carry what its kind must. `field` is the wire name."""

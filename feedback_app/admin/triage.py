@@ -22,7 +22,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.views import ChangeList
 
-from feedback_app import rules
 from feedback_app.admin import filters
 from feedback_app.admin.forms import VerdictForm
 from feedback_app.models import BadCaseReview, TriageState
@@ -35,6 +34,7 @@ from sessions_app.filters import DayFilter, PeriodFilter
 from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, ObjectPageAdmin, Tab
 from sessions_app.paging import BoundedPaginator
+from sessions_app.rules import CONFIDENT_ABOVE
 from sessions_app.selectors.chain import timeline
 from sessions_app.templatetags.desk import NOTHING, badge, excerpt, flow_name, nothing, score_mark
 
@@ -111,7 +111,7 @@ def _page_number(text: str | None) -> int:
 def is_confident(review: BadCaseReview) -> bool:
     """Whether the agent was sure of the answer that its reader rejected."""
     stated = review.session.confidence
-    return stated is not None and stated >= rules.CONFIDENT_PERCENT
+    return stated is not None and stated > CONFIDENT_ABOVE
 
 
 class TriageChangeList(ChangeList):
@@ -238,14 +238,12 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             Tab.among(request, _("All"), state=state.EVERY),
         ]
         order = _(
-            "Order: open before in review, overdue first, then answers stated with %(percent)s%% confidence or more, "
+            "Order: open before in review, overdue first, then answers stated with over %(percent)s%% confidence, "
             "then by due date."
         )
         context = {
             "tabs": tabs,
-            "order_note": order % {"percent": rules.CONFIDENT_PERCENT}
-            if filters.StateFilter.is_waiting(request)
-            else "",
+            "order_note": order % {"percent": CONFIDENT_ABOVE} if filters.StateFilter.is_waiting(request) else "",
             "next_url": self.next_url(request),
             **(extra_context or {}),
         }

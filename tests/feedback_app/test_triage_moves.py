@@ -177,7 +177,7 @@ class TestClaimNext:
         soon = TriageFactory(due_at=now + timedelta(days=1))
         sure = TriageFactory(due_at=now + timedelta(days=9), session=SessionFactory(rejected=True, confidence=95))
         overdue = TriageFactory(due_at=now - timedelta(hours=1))
-        overdue_and_sure = TriageFactory(due_at=now, session=SessionFactory(rejected=True, confidence=80))
+        overdue_and_sure = TriageFactory(due_at=now, session=SessionFactory(rejected=True, confidence=81))
         TriageFactory(due_at=now - timedelta(days=2), state=TriageState.IN_REVIEW, assignee=people["theirs"])
         TriageFactory(due_at=now - timedelta(days=2), state=TriageState.RESOLVED)
         taken = [triage.claim_next(reviewer=people["mine"]) for _ in range(5)]
