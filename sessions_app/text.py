@@ -59,7 +59,7 @@ class _Cleaner:
         return cleaned
 
     def walk(self, value: Any, depth: int) -> Any:
-        if depth > MAX_JSON_DEPTH:
+        if depth > MAX_JSON_DEPTH and isinstance(value, dict | list | tuple):
             raise UnstorableJSONError(_("Nested deeper than %(count)s levels.") % {"count": MAX_JSON_DEPTH})
         match value:
             case str():

@@ -24,7 +24,7 @@ from sessions_app.services.recording import Refused, record_batch, record_sessio
 from sessions_app.services.tokens import feedback_token
 from sessions_app.wire.filters import REPORT_PARAMETERS
 from sessions_app.wire.parsers import BadLine, NDJSONParser, StrictJSONParser
-from sessions_app.wire.serializers import BODY, flatten_errors
+from sessions_app.wire.serializers import BODY, flatten_errors, shown
 
 MAX_BATCH = 500
 NEWEST = 20
@@ -148,7 +148,7 @@ def _rejection(index: int, item: Any, errors: Any) -> dict[str, Any]:
     session_id = item.get("sessionId") if isinstance(item, dict) else None
     return {
         "index": index,
-        "sessionId": session_id[:64] if isinstance(session_id, str) else None,
+        "sessionId": shown(session_id[:64]) if isinstance(session_id, str) else None,
         "errors": errors,
     }
 

@@ -10,9 +10,11 @@ from rest_framework import serializers
 from rest_framework.settings import api_settings
 
 from sessions_app.errors import FieldErrors
+from sessions_app.text import clean_text
 
 BODY = "body"
 """The name under which errors of the whole body stand."""
+MAX_SHOWN_CHARS = 300
 
 
 class StrictSerializer(serializers.Serializer[Any]):
@@ -45,7 +47,13 @@ def flatten_errors(detail: Any, path: str = "") -> FieldErrors:
             for field, messages in flatten_errors(value, name).items():
                 flat.setdefault(field, []).extend(messages)
         return flat
-    return {path or BODY: [str(detail)]}
+    return {shown(path) or BODY: [shown(str(detail))]}
+
+
+def shown(text: str) -> str:
+    """A piece of input, fit for an answer: it may hold characters that UTF-8 does not know, and be of any length."""
+    cleaned, _changed = clean_text(text)
+    return cleaned if len(cleaned) <= MAX_SHOWN_CHARS else f"{cleaned[:MAX_SHOWN_CHARS]}…"
 
 
 def error_body(code: str, message: str, errors: FieldErrors | None = None) -> dict[str, Any]:
