@@ -5,9 +5,9 @@ A button is a POST of `action` to the page. It calls one service, which alone mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.contrib import messages
 from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
@@ -21,6 +21,19 @@ from unfold.admin import ModelAdmin
 FROM_LIST = "from_list"
 """A field that buttons of the list send along: the way leads back there."""
 HTTP_CONFLICT = 409
+MAX_PAGE_DIGITS = 6
+
+
+class Button(NamedTuple):
+    """What a button does, who may press it (`has_<permission>_permission`), and what is said when it is done.
+
+    `move` takes what was pressed, as each app describes it, and calls one service.
+    """
+
+    move: Callable[[Any], object]
+    permission: str
+    done: Any
+    needs_fields: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +78,11 @@ class ObjectPageAdmin(ModelAdmin):
         if not isinstance(request.user, AbstractBaseUser):
             raise PermissionDenied
         return request.user
+
+    def steps_page(self, request: HttpRequest) -> int:
+        """Which page of a decision chain is asked for."""
+        text = request.GET.get("steps", "")[:MAX_PAGE_DIGITS]
+        return int(text) if text.isdecimal() else 1
 
     def require(self, request: HttpRequest, permission: str) -> None:
         """Ask `has_<permission>_permission` again at the moment a button is pressed."""

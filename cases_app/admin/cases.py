@@ -5,11 +5,10 @@ Every button is a POST of `action` to the page of its case. Each calls one servi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
@@ -20,6 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from cases_app.admin import filters
+from cases_app.admin.buttons import BUTTONS, Press
 from cases_app.admin.forms import CaseForm
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
 from cases_app.panels import TEMPLATE as OWN_PANEL
@@ -42,64 +42,6 @@ SOURCES: Mapping[SourceType, Any] = {
     SourceType.CORRECTION: gettext_lazy("Correction"),
 }
 """In one word, for a row."""
-
-
-class Press(NamedTuple):
-    """A button that somebody pressed. `form` is None where the page has no fields for that person."""
-
-    case: CaseLibrary
-    user: AbstractBaseUser
-    form: CaseForm | None
-    reason: str
-
-    @property
-    def text(self) -> dict[str, Any]:
-        """The content, and the version it was written over."""
-        return {"content": self.form.content, "version": self.form.cleaned_data["version"]} if self.form else {}
-
-
-class Button(NamedTuple):
-    """What a button does, who may press it (`has_<permission>_permission`), and what is said when it is done."""
-
-    move: Callable[[Press], CaseLibrary]
-    permission: str
-    done: Any
-    needs_fields: bool = False
-
-
-def _save(press: Press) -> CaseLibrary:
-    return enrichment.enrich_case(case_id=press.case.pk, reviewer=press.user, **press.text)
-
-
-def _save_and_publish(press: Press) -> CaseLibrary:
-    return enrichment.enrich_and_publish_case(case_id=press.case.pk, reviewer=press.user, **press.text)
-
-
-def _publish(press: Press) -> CaseLibrary:
-    return enrichment.publish_case(case_id=press.case.pk, reviewer=press.user)
-
-
-def _unpublish(press: Press) -> CaseLibrary:
-    return enrichment.unpublish_case(case_id=press.case.pk, reviewer=press.user, reason=press.reason)
-
-
-def _retire(press: Press) -> CaseLibrary:
-    return enrichment.retire_case(case_id=press.case.pk, reviewer=press.user, reason=press.reason)
-
-
-def _restore(press: Press) -> CaseLibrary:
-    return enrichment.restore_case(case_id=press.case.pk, reviewer=press.user, reason=press.reason)
-
-
-PUBLISHED = gettext_lazy("The case is published: agents find it from now on.")
-BUTTONS: Mapping[str, Button] = {
-    "save": Button(_save, "enrich", gettext_lazy("The case is saved."), needs_fields=True),
-    "save_and_publish": Button(_save_and_publish, "publish", PUBLISHED, needs_fields=True),
-    "publish": Button(_publish, "publish", PUBLISHED),
-    "unpublish": Button(_unpublish, "publish", gettext_lazy("Agents no longer find this case.")),
-    "retire": Button(_retire, "publish", gettext_lazy("The case is retired.")),
-    "restore": Button(_restore, "publish", gettext_lazy("The case is back in the library.")),
-}
 
 
 @admin.register(CaseLibrary)

@@ -5,11 +5,10 @@ Every button is a POST of `action` to the page of its bad case. Each calls one s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import QuerySet
 from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseNotAllowed
@@ -23,6 +22,7 @@ from django.utils.translation import gettext_lazy
 from unfold.views import ChangeList
 
 from feedback_app.admin import filters
+from feedback_app.admin.buttons import BUTTONS, Press
 from feedback_app.admin.forms import VerdictForm
 from feedback_app.models import BadCaseReview, TriageState
 from feedback_app.selectors import triage as selectors
@@ -42,70 +42,6 @@ QUESTION_CHARS = 480
 """Of the question, as fetched for a row; more than is shown, because blanks are folded."""
 ROW_CHARS = 110
 TITLE_CHARS = 60
-
-
-class Press(NamedTuple):
-    """A button that somebody pressed. `form` is None where it was pressed in the list, which has no fields."""
-
-    review: BadCaseReview
-    user: AbstractBaseUser
-    form: VerdictForm | None
-    reason: str
-    is_lead: bool
-
-    @property
-    def text(self) -> dict[str, str]:
-        """What stands in the form's fields."""
-        return dict(self.form.cleaned_data) if self.form else {}
-
-
-class Button(NamedTuple):
-    """What a button does, who may press it (`has_<permission>_permission`), and what is said when it is done."""
-
-    move: Callable[[Press], object]
-    permission: str
-    done: Any
-    needs_fields: bool = False
-
-
-def _claim(press: Press) -> object:
-    return triage.claim(review_id=press.review.pk, reviewer=press.user)
-
-
-def _release(press: Press) -> object:
-    if press.form and press.form.has_changed() and press.review.assignee_id == press.user.pk:
-        triage.save_notes(review_id=press.review.pk, reviewer=press.user, **press.text)
-    return triage.release(review_id=press.review.pk, reviewer=press.user, is_lead=press.is_lead, reason=press.reason)
-
-
-def _save_notes(press: Press) -> object:
-    return triage.save_notes(review_id=press.review.pk, reviewer=press.user, **press.text)
-
-
-def _resolve(press: Press) -> object:
-    return triage.resolve(review_id=press.review.pk, reviewer=press.user, **press.text)
-
-
-def _dismiss(press: Press) -> object:
-    return triage.dismiss(review_id=press.review.pk, reviewer=press.user, notes=press.text["notes"])
-
-
-def _reopen(press: Press) -> object:
-    return triage.reopen(review_id=press.review.pk, reviewer=press.user, reason=press.reason)
-
-
-BUTTONS: Mapping[str, Button] = {
-    "claim": Button(_claim, "triage", gettext_lazy("You have taken this bad case.")),
-    "release": Button(_release, "release", gettext_lazy("The bad case is back in the queue.")),
-    "save_notes": Button(_save_notes, "triage", gettext_lazy("Your notes are saved."), needs_fields=True),
-    "resolve": Button(_resolve, "triage", gettext_lazy("The bad case is resolved."), needs_fields=True),
-    "dismiss": Button(_dismiss, "triage", gettext_lazy("The bad case is dismissed."), needs_fields=True),
-    "reopen": Button(_reopen, "assign", gettext_lazy("The bad case is open again.")),
-}
-
-
-def _page_number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and len(text) < 6 else 1  # noqa: PLR2004
 
 
 def is_confident(review: BadCaseReview) -> bool:
@@ -411,7 +347,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "review": review,
             "session": review.session,
             "is_confident": is_confident(review),
-            "timeline": timeline(review.session_id, _page_number(request.GET.get("steps"))),
+            "timeline": timeline(review.session_id, self.steps_page(request)),
             "events": words.feedback_on(review.session),
             "history": selectors.history(review),
             "form": form,

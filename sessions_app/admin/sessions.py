@@ -36,7 +36,6 @@ SEARCHED_SESSIONS = 50_000
 MAX_NAMED = 1000
 RESCORE_BATCH = 1000
 TITLE_CHARS = 60
-MAX_PAGE_DIGITS = 6
 
 
 class SessionChangeList(ChangeList):
@@ -247,11 +246,10 @@ class DiagnosisSessionAdmin(ObjectPageAdmin):
         session = DiagnosisSession.objects.filter(pk=object_id).first() if object_id.isdecimal() else None
         if session is None:
             return self.unknown(request, object_id)
-        page = request.GET.get("steps", "")[:MAX_PAGE_DIGITS]
         context = {
             "title": desk.excerpt(session.query, TITLE_CHARS) or session.session_id,
             "session": session,
-            "timeline": timeline(session.session_id, int(page) if page.isdecimal() else 1),
+            "timeline": timeline(session.session_id, self.steps_page(request)),
             "panels": panels_of(request, session),
             "may_rescore": session.is_finished and self.has_rescore_permission(request),
         }
