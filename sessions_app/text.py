@@ -23,7 +23,8 @@ MAX_JSON_INTEGER = 2**63
 
 REPLACEMENT = "\ufffd"
 _ID = re.compile(r"[!-~]{1,64}")
-_LONG_NUMBER = re.compile(rb"[0-9]{20}")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 20
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -108,7 +109,7 @@ def _is_plainly_storable(value: Any, max_chars: int) -> bool:
         and encoded.count(b"{") + encoded.count(b"[") <= MAX_JSON_DEPTH
         and b"\\u0000" not in encoded
         and b"null" not in encoded
-        and not _LONG_NUMBER.search(encoded)
+        and _LONG_NUMBER not in encoded.translate(_DIGITS)  # a regular expression takes 15 times as long
     )
 
 

@@ -550,18 +550,19 @@ def _pick(attributes: Mapping[str, Any], fact: str) -> Any:
 
 def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     for name in names:
-        value = attributes.get(name)
-        if value is not None and value != "":
-            return value
+        if name in attributes:
+            value = attributes[name]
+            if value is not None and value != "":
+                return value
     return None
 
 
 def _text(span: Span, fact: str) -> str:
     """The text of a fact; MLflow writes each value as JSON."""
     value = _pick(span.attributes, fact)
-    if isinstance(value, str) and value.startswith('"'):
-        value = parsed(value)
-    return text_of(value)
+    if value is None:
+        return ""
+    return text_of(parsed(value) if isinstance(value, str) and value.startswith('"') else value)
 
 
 def _object(value: Any, name: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NotRequired, TypedDict
 
+import msgspec
+
 INDEXED_MESSAGES: Mapping[str, tuple[str, ...]] = {
     "input": ("llm.input_messages", "gen_ai.prompt"),
     "output": ("llm.output_messages", "gen_ai.completion"),
@@ -242,8 +244,8 @@ class _Said:
             self.thoughts.append(text_of(part.get("thinking", part.get("text", part.get("content")))))
         else:
             for key in ("text", "content", "response", "result", "refusal"):
-                if part.get(key):
-                    self.texts.append(result_text(part[key]))
+                if said := part.get(key):
+                    self.texts.append(said if isinstance(said, str) else result_text(said))
                     break
 
     def message(self, role: str) -> Message:
@@ -335,6 +337,14 @@ def _call(call_id: Any, name: Any, arguments: Any) -> ToolCall:
 
 def bounded(value: Any, limit: int, levels: int) -> Any:
     """A value as it is; of one that is very large or very deep, the beginning of its text."""
+    if isinstance(value, str):
+        return cut(value, limit)
+    try:
+        encoded = msgspec.json.encode(value)
+        if len(encoded) <= limit and encoded.count(b"{") + encoded.count(b"[") <= levels:
+            return value  # it cannot be nested deeper than it has brackets
+    except (ValueError, OverflowError, RecursionError):
+        pass
     text = text_of(value)
     return value if len(text) <= limit and not _is_deep(value, levels) else cut(text, limit)
 
@@ -348,12 +358,16 @@ def _is_deep(value: Any, levels: int) -> bool:
 
 def parsed(value: Any) -> Any:
     """A JSON text as its value; anything else as it is."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "[", '"'):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "[", '"'):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except (ValueError, RecursionError):  # Python's own takes NaN and halves of characters too, and is slower
+        pass
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def text_of(value: Any) -> str:
