@@ -27,7 +27,7 @@ def read_sessions(lines: Iterable[bytes]) -> Iterator[Line]:
     reader = SessionReader()
     for number, text in enumerate(lines, start=1):
         if text.strip():
-            yield _read(reader, number, text)
+            yield read_session(reader, number, text)
 
 
 def store_sessions(lines: Iterable[Line]) -> Iterator[Line]:
@@ -41,7 +41,8 @@ def store_sessions(lines: Iterable[Line]) -> Iterator[Line]:
     yield from _store(batch)
 
 
-def _read(reader: SessionReader, number: int, text: bytes) -> Line:
+def read_session(reader: SessionReader, number: int, text: bytes) -> Line:
+    """Parse and check one line."""
     document = parse_line(text)
     if isinstance(document, BadLine):
         return Line(number, None, document.reason)
