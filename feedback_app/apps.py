@@ -5,13 +5,14 @@ from django.utils.translation import gettext_lazy as _
 
 
 class FeedbackAppConfig(AppConfig):
-    """Connects this app's part of a session's page; for the rest, feedback calls downwards."""
+    """Connects this app's part of a session's page and its reactions to news."""
 
     name = "feedback_app"
     verbose_name = _("Feedback and triage")
 
     def ready(self) -> None:
-        """Register panels."""
-        from feedback_app import panels  # noqa: PLC0415
+        """Register panels and receivers."""
+        from feedback_app import panels, receivers  # noqa: PLC0415
 
         panels.connect()
+        receivers.connect()

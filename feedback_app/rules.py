@@ -130,3 +130,63 @@ KINDS: Mapping[str, Kind] = {
     "re_ask": Kind(_re_ask, required=("question", "previousQuestion")),
     "edit": Kind(_edit, required=("original", "edited")),
 }
+
+
+# -- judgements of people, that came with a trace --------------------------------------------------------------------
+
+UP_LABELS = frozenset(
+    {
+        "thumbsup",
+        "up",
+        "👍",
+        "useful",
+        "helpful",
+        "correct",
+        "right",
+        "positive",
+        "good",
+        "like",
+        "liked",
+        "yes",
+        "true",
+        "pass",
+    }
+)
+DOWN_LABELS = frozenset(
+    {
+        "thumbsdown", "down", "👎", "notuseful", "useless", "unhelpful", "nothelpful", "incorrect", "wrong", "negative",
+        "bad", "dislike", "disliked", "no", "false", "fail",
+    }
+)  # fmt: skip
+STAR_NAMES = frozenset({"star", "stars", "rating", "starrating", "userrating", "userstars"})
+UP_FROM_SCORE = 0.5
+
+
+class Judgement(NamedTuple):
+    """An event that a person's judgement amounts to."""
+
+    type: str
+    value: Any
+    comment: str
+
+
+def read_judgement(name: str, score: float | None, label: str, explanation: str) -> Judgement | None:
+    """The event of a judgement; None for one that says neither yes nor no.
+
+    Stars where it is named so and its score is a whole number of 1 to 5. Else a thumb: by its label where that is a
+    known word, else up from a score of 0.5.
+    """
+    comment = explanation[:MAX_EVENT_TEXT_CHARS]
+    if _plain(name) in STAR_NAMES and score is not None and score == int(score) and MIN_STARS <= score <= MAX_STARS:
+        return Judgement("star", int(score), comment)
+    word = _plain(label)
+    if word in UP_LABELS or word in DOWN_LABELS:
+        return Judgement("thumbs", "up" if word in UP_LABELS else "down", comment)
+    if score is not None:
+        return Judgement("thumbs", "up" if score >= UP_FROM_SCORE else "down", comment or label[:MAX_EVENT_TEXT_CHARS])
+    return None
+
+
+def _plain(word: str) -> str:
+    """`Thumbs-Up` and `thumbs_up` are one word."""
+    return "".join(char for char in word.lower() if char not in " -_")

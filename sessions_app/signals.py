@@ -12,4 +12,5 @@ sessions_opened = Signal()
 """Sessions were recorded for the first time. `session_ids: list[str]`."""
 
 people_judged = Signal()
-"""People annotated a trace. `session_id: str`, `judgements: list[dict]` of name, score, label, explanation."""
+"""People judged a session, in its trace; told again whenever the trace grows. `session_id: str`, `judgements:
+list[dict]` of name, score (number or None), label, explanation, id, at (ns since 1970; 0 for not said)."""

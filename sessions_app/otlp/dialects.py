@@ -204,7 +204,7 @@ class SpanFacts(TypedDict, total=False):
     consent: bool
     metadata: dict[str, Any]
     self_evaluation: dict[str, Any]
-    judgements: list[dict[str, Any]]  # people's annotations: name, score, label, explanation, id
+    judgements: list[dict[str, Any]]  # people's annotations: name, score, label, explanation, id, at (ns)
     user: str
     conversation: str
     agent_id: str
@@ -462,22 +462,21 @@ def _read_evaluation(facts: SpanFacts, span: Span) -> None:
     people: list[dict[str, Any]] = []
     for event in span.events:
         if event.name == EVALUATION_EVENT:
-            _take_evaluation(
-                evaluation, people, {key: _first(event.attributes, EVALUATIONS[key]) for key in EVALUATIONS}
-            )
+            row = {key: _first(event.attributes, names) for key, names in EVALUATIONS.items()}
+            _take_evaluation(evaluation, people, row, event.time_ns)
     is_annotated = any(name.startswith(_ANNOTATION_PREFIXES) for name in span.attributes)
     for prefix, word in ANNOTATIONS if is_annotated else ():
         for row in indexed(span.attributes, prefix):
             own = {name.removeprefix(f"{word}."): value for name, value in row.items()}
             own |= {"by": own.get("annotator_kind"), "id": own.get("identifier")}
-            _take_evaluation(evaluation, people, own)
+            _take_evaluation(evaluation, people, own, facts["e"] or facts["s"])
     if evaluation:
         facts["self_evaluation"] = evaluation
     if people:
         facts["judgements"] = people
 
 
-def _take_evaluation(evaluation: dict[str, Any], people: list[dict[str, Any]], row: Mapping[str, Any]) -> None:
+def _take_evaluation(evaluation: dict[str, Any], people: list[dict[str, Any]], row: Mapping[str, Any], at: int) -> None:
     name = cut(text_of(row.get("name")), TITLE_CHARS) or "evaluation"
     score = _number(row.get("score"))
     said = {
@@ -486,7 +485,7 @@ def _take_evaluation(evaluation: dict[str, Any], people: list[dict[str, Any]], r
         "explanation": cut(text_of(row.get("explanation")), OUTPUT_CHARS),
     }
     if text_of(row.get("by")).upper() == "HUMAN":
-        people.append({"name": name, **said, "id": cut(text_of(row.get("id")), TITLE_CHARS)})
+        people.append({"name": name, **said, "id": cut(text_of(row.get("id")), TITLE_CHARS), "at": at})
     elif name.lower() == "confidence" and score is not None:
         # Conventions leave the scale open: a fraction is of 1, a whole number of 100.
         evaluation["confidence"] = score * 100 if isinstance(score, float) and score <= 1 else score
