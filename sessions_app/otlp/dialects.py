@@ -263,12 +263,14 @@ def read(span: Span) -> SpanFacts:
 
 def kind_of(span: Span) -> str:
     """The kind of a span; "" for what is nothing of ours: HTTP, messaging, frameworks."""
+    if span.attributes.get("gen_ai.tool.name") == MERGED_TOOLS:
+        return ""
     for attribute, kinds in KINDS:
         value = span.attributes.get(attribute)
         if isinstance(value, str):
             kind = kinds.get(value.strip('"'))
             if kind is not None:
-                return kind if span.attributes.get("gen_ai.tool.name") != MERGED_TOOLS else ""
+                return kind
     if span.scope.startswith(("gcp.vertex.agent", "google.adk", "google_adk")):
         for pattern, kind in NAMED_KINDS:
             if pattern.match(span.name):
@@ -332,6 +334,8 @@ def _read_tool(facts: SpanFacts, span: Span) -> None:
     if call_id := _text(span, "call_id"):
         facts["call_id"] = call_id[:200]
     arguments = parsed(_pick(attributes, "arguments"))
+    if isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"} and not arguments["args"]:
+        arguments = arguments["kwargs"]  # of a decorated function
     if arguments is not None:
         facts["arguments"] = _storable(arguments, ARGUMENTS_CHARS)
     found = _pick(attributes, "result")

@@ -311,8 +311,10 @@ def event_messages(attributes: Mapping[str, Any], role: str) -> Iterator[Message
 
 
 def result_text(value: Any) -> str:
-    """A tool's result as text: of MCP's envelope its texts, of other JSON its JSON."""
+    """A tool's result as text: of MCP's envelope and LangChain's message what they carry, of other JSON its JSON."""
     value = parsed(value)
+    if isinstance(value, dict) and "tool_call_id" in value and isinstance(value.get("content"), str):
+        return str(value["content"])
     if isinstance(value, dict) and isinstance(value.get("content"), list):
         texts = [part.get("text") for part in value["content"] if isinstance(part, dict)]
         spoken = [text for text in texts if isinstance(text, str)]

@@ -213,7 +213,8 @@ _AGENT_SPAN = re.compile(r"^(?:invoke_agent\b\s*|agent_run \[(?=.*\]$))(.*?)\]?$
 class _Run:
     """What the spans tell of the run as a whole."""
 
-    texts: list[SpanFacts] = field(default_factory=list)  # that may hold question and answer, in order
+    asking: list[SpanFacts] = field(default_factory=list)  # that may hold the question, the likeliest first
+    answering: list[SpanFacts] = field(default_factory=list)
     start: int = 0
     end: int = 0
     is_known: bool = False  # whether a span tells when the run was over
@@ -235,23 +236,25 @@ def _run(tree: _Tree) -> _Run:
     chains = [] if agents else tree.outermost(CHAIN)
     tops = agents or chains
     if around is not None:
-        return _run_of([around], [around, *(key for key in tops if key != around)], tree)
+        return _run_of([around], [key for key in tops if key != around], tree)
     if tops:
-        return _run_of(tops, tops, tree)
+        return _run_of(tops, [], tree)
     parentless = next((key for key in tree.links if not tree.spans[key]["p"]), None)
     if parentless:
         return _run_of([parentless], [], tree)
     models = tree.outermost(MODEL)
-    return _run_of(models, models, tree) if len(models) == 1 else _Run()
+    return _run_of(models, [], tree) if len(models) == 1 else _Run()
 
 
-def _run_of(spans: list[str], texts: list[str], tree: _Tree) -> _Run:
-    """Starts with the first span, ends with the last one to end, which says how."""
+def _run_of(spans: list[str], inner: list[str], tree: _Tree) -> _Run:
+    """Starts with the first of `spans`, ends with the last one to end, which says how. `inner` may help with texts."""
     facts = [tree.spans[key] for key in spans]
+    others = [tree.spans[key] for key in inner]
     last = max(facts, key=lambda each: (each["e"] or 2**63, each["s"]))
     starts = [each["s"] for each in facts if each["s"]]
     return _Run(
-        texts=[tree.spans[key] for key in texts],
+        asking=[*facts, *others],
+        answering=[*reversed(facts), *reversed(others)],
         start=min(starts, default=0),
         end=last["e"],
         is_known=True,
@@ -490,20 +493,20 @@ def _invocation(key: str, facts: SpanFacts) -> InvocationData:
 
 
 def _question(run: _Run, steps: list[_Step]) -> str:
-    for messages in (*(facts.get("input", []) for facts in run.texts), *(step.question for step in steps)):
-        asked = [message["content"] for message in messages if message["role"] == "user" and message["content"]]
-        if asked:
-            return asked[-1]
+    asked = [facts.get("input", []) for facts in run.asking] + [step.question for step in steps]
+    for messages in asked:
+        found = [message["content"] for message in messages if message["role"] == "user" and message["content"]]
+        if found:
+            return found[-1]
     return ""
 
 
 def _answer(run: _Run, steps: list[_Step]) -> str:
-    told: list[list[Message]] = [facts.get("output", []) for facts in run.texts]
-    told = [*told[:1], *reversed(told[1:]), *(step.output for step in reversed(steps))]
-    for messages in told:
-        said = [message["content"] for message in messages if message["content"]]
-        if said:
-            return said[-1]
+    said = [facts.get("output", []) for facts in run.answering] + [step.output for step in reversed(steps)]
+    for messages in said:
+        found = [message["content"] for message in messages if message["content"]]
+        if found:
+            return found[-1]
     return ""
 
 
