@@ -89,6 +89,48 @@ def _unexpected(error: Exception | None) -> dict[str, Any]:
     return error_body("internal", message)
 
 
+# -- the document of the API -----------------------------------------------------------------------------------------
+
+REFUSALS = {
+    "400": "Something in the request is not right; `errors` names the fields.",
+    "401": "The key is missing, unknown or revoked.",
+    "403": "The key or token does not open this.",
+    "404": "What the request speaks of does not exist.",
+    "413": "The body is too large.",
+    "415": "The body is of a type that is not taken here.",
+    "429": "Too many requests from this address; `Retry-After` says for how long.",
+    "503": "The database does not answer; send it again after `Retry-After`.",
+}
+
+
+def document_refusals(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Add the one form of errors to every operation of the OpenAPI document (a hook of drf-spectacular)."""
+    result["components"]["schemas"]["Refusal"] = {
+        "type": "object",
+        "required": ["success", "code", "message", "errors"],
+        "properties": {
+            "success": {"type": "boolean", "enum": [False]},
+            "code": {"type": "string", "description": "Stable, for programs."},
+            "message": {"type": "string", "description": "For people, in the language of `Accept-Language`."},
+            "errors": {
+                "type": "object",
+                "description": "Field → what is wrong with it; nested fields as `steps.0.agentName`.",
+                "additionalProperties": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+    }
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+    for path, operations in result["paths"].items():
+        if path.startswith("/v1/"):
+            continue  # OTLP's own form of errors
+        for method, operation in operations.items():
+            for code, description in REFUSALS.items():
+                if method == "get" and code in ("413", "415"):
+                    continue
+                operation["responses"].setdefault(code, {"description": description, "content": content})
+    return result
+
+
 # -- errors outside DRF: unknown routes, bad requests, faults in middleware ------------------------------------------
 
 

@@ -299,6 +299,11 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
     "SERVE_AUTHENTICATION": [],
+    "SCHEMA_PATH_PREFIX": r"/(api|v1)/",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "config.api.document_refusals",
+    ],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "ENUM_NAME_OVERRIDES": {
@@ -364,6 +369,7 @@ LOGGING: dict[str, Any] = {
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
         "django.request": {"level": "ERROR"},  # django_structlog has a line for each request already
+        "axes": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},  # and one for each task
         "celery.worker.strategy": {"level": "WARNING"},
         "kombu.connection": {"level": "ERROR"},

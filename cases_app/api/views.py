@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import django_filters
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics
@@ -33,12 +34,20 @@ class CaseFilter(django_filters.FilterSet):
 
 
 class CaseListView(generics.ListAPIView[CaseLibrary]):
-    """Cases, newest first."""
+    """Published cases, newest first; those of another state only for who names it with `status`.
+
+    An agent that reads the list gets what a reviewer published, without having to know that it must ask for it.
+    """
 
     permission_classes = [CanRead]
-    queryset = CaseLibrary.objects.select_related("reviewed_by")
+    queryset = CaseLibrary.objects.none()  # for the document; `get_queryset` answers requests
     serializer_class = CaseSerializer
     filterset_class = CaseFilter
+
+    def get_queryset(self) -> QuerySet[CaseLibrary]:
+        """Cases of every state where one is named, else the published ones."""
+        cases = CaseLibrary.objects.select_related("reviewed_by")
+        return cases if self.request.query_params.get("status") else cases.published()
 
 
 class CaseDetailView(APIView):

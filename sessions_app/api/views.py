@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.utils.translation import gettext as _
-from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import generics, serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -104,6 +104,7 @@ class ToolInvocationsView(APIView):
         return Response({"accepted": len(rows), "invocationIds": [row["invocation_id"] for row in rows]})
 
 
+@extend_schema_view(get=extend_schema(exclude=True), patch=extend_schema(exclude=True))
 class SessionBatchView(SessionDetailView):
     """Whole sessions, many at once. GET and PATCH speak of a session whose id is "batch"."""
 

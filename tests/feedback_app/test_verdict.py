@@ -224,4 +224,15 @@ def test_a_case_can_be_read_by_its_id(api, anonymous, session):
     assert (body["diagnosisId"], body["sourceType"], body["faultCategory"]) == ("s1", "AUTO", "GENERAL")
     assert (body["rootCause"], body["createdBy"], body["status"]) == ("死循环。", "system", "DRAFT")
     assert api.get(f"/api/cases/{uuid.uuid4()}").status_code == 404
-    assert api.get("/api/cases?faultCategory=GENERAL").json()["results"][0]["caseId"] == case_id
+    assert api.get("/api/cases?status=DRAFT&faultCategory=GENERAL").json()["results"][0]["caseId"] == case_id
+
+
+def test_the_list_gives_an_agent_only_what_a_reviewer_published(api, anonymous, session, reviewer):
+    say(anonymous, "useful")
+    case = CaseLibrary.objects.get()
+    assert api.get("/api/cases").json()["results"] == []
+    enrich(case, reviewer)
+    enrichment.publish_case(case_id=case.case_id, reviewer=reviewer)
+    assert [row["caseId"] for row in api.get("/api/cases?faultCategory=CPU_HIGH").json()["results"]] == [
+        str(case.case_id)
+    ]

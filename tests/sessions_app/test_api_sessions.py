@@ -291,3 +291,7 @@ def test_the_openapi_document_names_every_route(api):
     document = api.get("/api/schema?format=json").json()
     for path in ("/api/sessions", "/api/sessions/batch", "/api/sessions/{session_id}", "/api/feedback", "/api/cases"):
         assert path in document["paths"]
+    refusals = document["paths"]["/api/sessions"]["post"]["responses"]
+    assert {"201", "400", "401", "403", "413"} <= set(refusals)
+    assert refusals["400"]["content"]["application/json"]["schema"]["$ref"].endswith("/Refusal")
+    assert set(document["paths"]["/api/sessions/batch"]) == {"post"}
