@@ -106,13 +106,12 @@ def placed_invocations(item: SessionData) -> Iterator[PlacedInvocation]:
             yield PlacedInvocation(data.get("invocation_id") or _place(key, position), data.get("step") or key, data)
     for position, data in enumerate(item.get("tool_invocations", ())):
         caller = data.get("step")
-        yield PlacedInvocation(data.get("invocation_id") or _place(caller, position), caller, data)
+        # Not by its step: the one nested there at the same position is another.
+        yield PlacedInvocation(data.get("invocation_id") or f"place:session:{position}", caller, data)
 
 
-def _place(step: StepKey | None, position: int) -> str:
+def _place(step: StepKey, position: int) -> str:
     """An id of at most 64 ASCII characters; the agent's name may be of any script, so it goes in as a digest."""
-    if step is None:
-        return f"place:session:{position}"
     agent = hashlib.sha256(step.agent_name.encode()).hexdigest()[:16]
     return f"place:{agent}:{step.step_index}:{position}"
 
