@@ -118,13 +118,19 @@ def _score(session_id: str) -> None:
 
 
 def _give_back(session_id: str, attempt: int, reason: str) -> None:
-    """Try again later, later each time; after the last attempt, leave the reason for people to see."""
+    """Try again later, later each time; after the last attempt, leave the reason for people to see.
+
+    Facts that came since the claim have set the attempts back: their debt is a new one, and only the claim ends.
+    """
     is_last = attempt >= settings.EVALUATION_MAX_ATTEMPTS
-    DiagnosisSession.objects.filter(session_id=session_id).update(
+    session = DiagnosisSession.objects.filter(session_id=session_id)
+    failed = session.filter(evaluation_attempts=attempt).update(
         evaluation_due_at=None if is_last else timezone.now() + timedelta(seconds=2**attempt),
         evaluation_claimed_until=None,
         evaluation_error=reason,
     )
+    if not failed:
+        session.filter(evaluation_attempts=0).update(evaluation_claimed_until=None)
 
 
 @in_transaction

@@ -130,3 +130,18 @@ def test_facts_that_come_while_it_is_claimed_are_scored_too(session):
     assert evaluation.evaluate_session("s1")
     assert stored().evidence_score == 65
     assert ToolInvocation.objects.count() == 2
+
+
+def test_facts_that_come_while_the_last_attempt_fails_are_scored(session, settings, monkeypatch):
+    settings.EVALUATION_MAX_ATTEMPTS = 1
+
+    def fail_while_facts_come(session_id):
+        call = {"tool_name": "lookup_knowledge", "l0_match_count": 1}
+        record_sessions([{"session_id": session_id, "tool_invocations": [{**call, "invocation_id": "late"}]}])
+        raise RuntimeError("out of luck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "_score", fail_while_facts_come)
+        assert evaluation.evaluate_session("s1") is False
+    assert evaluation.evaluate_due() == 1
+    assert stored().evidence_score == 65
