@@ -265,13 +265,7 @@ class _Book:
         # A row that called a tool keeps saying so; see `_take_invocation`.
         values["has_tool_call"] = data.get("has_tool_call") or (row.has_tool_call and not is_exact)
         if data.get("token_count") is None:
-            parts = [
-                value if value is not None else getattr(row, name)
-                for name in ("input_tokens", "output_tokens")
-                for value in [data.get(name)]
-            ]
-            if any(data.get(name) is not None for name in ("input_tokens", "output_tokens")):
-                values["token_count"] = sum(part or 0 for part in parts)
+            values["token_count"] = _summed_tokens(AgentStep() if is_exact else row, data)
         if _merge(row, values, is_exact=is_exact):
             self._mark(self.steps, session_id, key)
         parent = data.get("parent_step")
@@ -490,6 +484,16 @@ def _duration_ms(session: DiagnosisSession, own: _Sums) -> int | None:
         return own.duration_ms
     duration = (session.finished_at - session.started_at) // timedelta(milliseconds=1)
     return duration if duration >= 0 else None
+
+
+def _summed_tokens(row: AgentStep, data: StepData) -> int | None:
+    """What input and output add up to; None where neither was said, or where the caller gave a count of its own."""
+    said = (data.get("input_tokens"), data.get("output_tokens"))
+    stored = (row.input_tokens, row.output_tokens)
+    is_own = row.token_count is not None and row.token_count != sum(part or 0 for part in stored)
+    if is_own or said == (None, None):
+        return None
+    return sum((new if new is not None else old) or 0 for new, old in zip(said, stored, strict=True))
 
 
 @cache

@@ -266,3 +266,30 @@ def test_every_text_comes_back_byte_for_byte(text):
     assert (session.query, session.answer, session.metadata) == (text, text, {"k": text})
     assert (stored.agent_name, stored.thought, stored.model_input) == (text[:20], text, {text: [text]})
     assert (tool.input_params, tool.output_preview, tool.error_message) == ({"q": text}, text, text)
+
+
+def test_a_loose_invocation_is_another_than_the_one_nested_at_its_position():
+    step = StepKey("main", 0)
+    item = {
+        "session_id": "s1",
+        "steps": [{"agent_name": "main", "step_index": 0, "tool_invocations": [{"tool_name": "nested"}]}],
+        "tool_invocations": [{"tool_name": "loose", "step": step}],
+    }
+    record_sessions([item])
+    record_sessions([item])
+    rows = ToolInvocation.objects.filter(step__step_index=0).values_list("tool_name", flat=True)
+    assert sorted(rows) == ["loose", "nested"]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["count-first", "parts-first"])
+def test_a_token_count_of_the_callers_own_stays_in_either_order(first):
+    said = [{"token_count": 50}, {"input_tokens": 10, "output_tokens": 5}]
+    for part in (said[first], said[1 - first]):
+        record_sessions([{"session_id": "s1", "steps": [{"agent_name": "main", "step_index": 0, **part}]}])
+    assert AgentStep.objects.get().token_count == 50
+
+
+def test_a_summed_token_count_follows_its_parts():
+    for part in ({"input_tokens": 10}, {"output_tokens": 5}, {"input_tokens": 20}):
+        record_sessions([{"session_id": "s1", "steps": [{"agent_name": "main", "step_index": 0, **part}]}])
+    assert AgentStep.objects.get().token_count == 25
