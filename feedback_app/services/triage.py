@@ -33,7 +33,7 @@ def open_triage(session: DiagnosisSession) -> BadCaseReview:
 
     The caller holds the session's lock.
     """
-    review = BadCaseReview.objects.filter(session_id=session.session_id).first()
+    review = BadCaseReview.objects.select_for_update().filter(session_id=session.session_id).first()
     if review is None:
         due_at = timezone.now() + timedelta(hours=settings.TRIAGE_DUE_HOURS)
         review = BadCaseReview.objects.create(session=session, due_at=due_at)
@@ -52,12 +52,11 @@ def open_triage(session: DiagnosisSession) -> BadCaseReview:
 
 def close_by_verdict(session: DiagnosisSession) -> None:
     """The reader now finds the answer useful: a triage nobody took is dismissed; one in review is its reviewer's."""
-    review = BadCaseReview.objects.filter(session_id=session.session_id, state=TriageState.OPEN).first()
-    if review is not None:
-        BadCaseReview.objects.filter(pk=review.pk, state=TriageState.OPEN).update(
-            state=TriageState.DISMISSED, resolved_at=timezone.now(), assignee=None, updated_at=timezone.now()
-        )
-        review.state = TriageState.DISMISSED
+    dismissed = BadCaseReview.objects.filter(session_id=session.session_id, state=TriageState.OPEN).update(
+        state=TriageState.DISMISSED, resolved_at=timezone.now(), assignee=None, updated_at=timezone.now()
+    )
+    if dismissed:
+        review = BadCaseReview.objects.get(session_id=session.session_id)
         _log(review, "dismiss", TriageState.OPEN, None, gettext_noop("The reader changed their mind."))
 
 
