@@ -9,10 +9,13 @@ import structlog
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.utils.dateparse import parse_datetime
+from django.utils.timezone import is_naive
 from django.utils.translation import gettext as _
 from django.views import defaults
 from rest_framework import exceptions, status
 from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
@@ -32,6 +35,20 @@ class NewestFirstPagination(CursorPagination):
     page_size = 50
     page_size_query_param = "limit"
     max_page_size = 200
+    offset_cutoff = 1_000_000
+    """Rows of one moment that can be paged through; at DRF's 1,000 the same page would come again without end."""
+
+    def decode_cursor(self, request: Request) -> Any:
+        """The cursor; one that is not ours is an unknown page, not a fault."""
+        cursor: Any = super().decode_cursor(request)
+        if cursor is not None and cursor.position is not None:
+            try:
+                moment = parse_datetime(cursor.position)
+            except ValueError:
+                moment = None
+            if moment is None or is_naive(moment):
+                raise exceptions.NotFound(self.invalid_cursor_message)
+        return cursor
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:

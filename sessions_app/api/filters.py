@@ -7,7 +7,11 @@ from typing import Any
 import django_filters
 
 from sessions_app.models import DiagnosisSession, Status, Verdict
+from sessions_app.rules import MAX_SCORE, MIN_SCORE
 from sessions_app.wire.filters import MomentFilter, ReportFilter
+
+_SCORE: dict[str, Any] = {"min_value": MIN_SCORE, "max_value": MAX_SCORE, "decimal_places": 0}
+"""Whole and bounded: `-1e9999999` would be written out digit by digit."""
 
 
 class MetricsFilter(ReportFilter):
@@ -25,8 +29,8 @@ class SessionFilter(django_filters.FilterSet):
     conversationId = django_filters.CharFilter("conversation_id")
     userRef = django_filters.CharFilter("user_ref")
     feedback = django_filters.ChoiceFilter(choices=Verdict.choices)
-    minScore = django_filters.NumberFilter("evidence_score", lookup_expr="gte")
-    maxScore = django_filters.NumberFilter("evidence_score", lookup_expr="lte")
+    minScore = django_filters.NumberFilter("evidence_score", lookup_expr="gte", **_SCORE)
+    maxScore = django_filters.NumberFilter("evidence_score", lookup_expr="lte", **_SCORE)
 
     class Meta:
         model = DiagnosisSession
