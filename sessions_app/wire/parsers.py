@@ -50,7 +50,10 @@ def read_body(stream: IO[bytes], headers: Mapping[str, str]) -> bytes:
 
 
 def _inflate(stream: IO[bytes], limit: int) -> bytes:
-    """Inflate gzip or zlib, told apart by their headers; stops at the limit, before the bytes exist."""
+    """Inflate gzip or zlib, told apart by their headers; stops at the limit, before the bytes exist.
+
+    What follows the compressed stream, be it another one, is refused: to leave it out would lose it in silence.
+    """
     inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)
     parts: list[bytes] = []
     size = 0
@@ -66,6 +69,8 @@ def _inflate(stream: IO[bytes], limit: int) -> bytes:
         raise ParseError(_("The body is not valid gzip or deflate.")) from error
     if not inflater.eof:
         raise ParseError(_("The compressed body ends too early."))
+    if inflater.unused_data or stream.read(1):
+        raise ParseError(_("The body is not valid gzip or deflate."))
     return b"".join(parts)
 
 

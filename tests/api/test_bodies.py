@@ -237,7 +237,7 @@ def test_another_content_type_is_refused(send, method, name, path, content_type)
 
 
 @each_route()
-@pytest.mark.parametrize("kind", ["broken", "cut off", "twice", "not at all", "unknown"])
+@pytest.mark.parametrize("kind", ["broken", "cut off", "twice", "two in a row", "not at all", "unknown"])
 def test_a_damaged_compression_is_refused(send, method, name, path, kind):
     before = rows()
     whole = gzip.compress(well_formed(method, name, text=json.dumps("t" * 5000)))
@@ -245,6 +245,7 @@ def test_a_damaged_compression_is_refused(send, method, name, path, kind):
         "broken": (whole[:30] + bytes(10) + whole[40:], "gzip"),
         "cut off": (whole[:-12], "gzip"),
         "twice": (gzip.compress(whole), "gzip"),
+        "two in a row": (whole + whole, "gzip"),
         "not at all": (well_formed(method, name), "gzip"),
         "unknown": (whole, "br"),
     }[kind]
