@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import copy
+import math
 from typing import Any
 
 from google.protobuf import json_format
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+_NAMES = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 START_NS = 1_790_000_000_000_000_000
 TRACE = "5b8efff798038103d269b633813fc60c"
 
@@ -21,7 +23,7 @@ def any_value(value: Any) -> dict[str, Any]:
         case int():
             return {"intValue": str(value)}
         case float():
-            return {"doubleValue": value}
+            return {"doubleValue": value if math.isfinite(value) else _NAMES[str(value)]}
         case list() | tuple():
             return {"arrayValue": {"values": [any_value(item) for item in value]}}
         case dict():

@@ -180,7 +180,9 @@ class _Book:
         """Merge one item into the book."""
         if former := item.get("former"):
             self._take_back(self.sessions[item["session_id"]], former, item)
-        self._take_session(item)
+            self._take_session(_news(item, former))
+        else:
+            self._take_session(item)
         is_exact = "span_ids" in item
         if is_exact:
             self.spans.setdefault(item["session_id"], set()).update(item["span_ids"])
@@ -202,10 +204,7 @@ class _Book:
             values["reported_totals"] = {**session.reported_totals, **totals}
         if item.get("is_sanitised"):
             values["is_sanitised"] = True
-        status = item.get("status") or Status.RUNNING
-        if _STATUS_RANK[Status(status)] >= _STATUS_RANK[Status(old_status)] and (
-            item.get("status") or not was_finished
-        ):
+        if status := _next_status(session, item):
             values["status"] = status
         if item.get("is_live"):
             if session.session_id in self.new_ids and session.started_at is None:
@@ -500,6 +499,33 @@ def _summed_tokens(row: AgentStep, data: StepData) -> int | None:
 def _blank(model: type[models.Model]) -> models.Model:
     """A row of nothing but defaults. Only read."""
     return model()
+
+
+def _next_status(session: DiagnosisSession, item: SessionData) -> str | None:
+    """The status that an item brings; None where it stays. It never goes back.
+
+    Of a session that somebody said is finished, spans do not say otherwise; what spans said, `_take_back` undoes.
+    """
+    if session.is_finished and ("span_ids" in item or not item.get("status")):
+        return None
+    status = Status(item.get("status") or Status.RUNNING)
+    return status if _STATUS_RANK[status] >= _STATUS_RANK[Status(session.status)] else None
+
+
+def _news(item: SessionData, former: SessionData) -> SessionData:
+    """What spans tell of the session now and did not before: what REST said meanwhile of the rest, stays."""
+    said: Any = item
+    told: Any = former
+    news: Any = {name: value for name, value in said.items() if name not in _SESSION_FIELDS or value != told.get(name)}
+    for name in ("metadata", "self_evaluation"):
+        old = told.get(name) or {}
+        news[name] = {
+            key: value for key, value in (said.get(name) or {}).items() if key not in old or old[key] != value
+        }
+    if said.get("status") == told.get("status"):
+        news.pop("status", None)
+    result: SessionData = news
+    return result
 
 
 def _is_said(value: Any) -> bool:

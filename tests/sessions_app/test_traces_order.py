@@ -181,3 +181,78 @@ def test_traces_that_share_a_session_give_the_same_rows_in_any_order(one, other,
     forget()
     deliver(spans, random.Random(seed))
     assert rows() == expected
+
+
+# -- a whole run -----------------------------------------------------------------------------------------------------
+
+
+def realistic(number: int) -> list[Span]:
+    """An agent's run as instrumentations tell it: HTTP around and beside, calls told twice, sub-agents, retrievers."""
+    chance = random.Random(number)
+    spans: list[Span] = []
+
+    def add(kind: str, parent: Span | None, name: str = "it", **more: Any) -> Span:
+        own = {f"gen_ai.{key.replace('_', '.', 1)}": value for key, value in more.items()}
+        start = START_NS + number * 10**9 + len(spans) * 3_000_000
+        spans.append(
+            Span(
+                trace_id=f"{number + 1:032x}",
+                span_id=f"{len(spans) + 1:016x}",
+                parent_id=parent.span_id if parent else "",
+                name=name,
+                scope="test",
+                service="shop",
+                start_ns=start,
+                end_ns=start + chance.randint(1, 2_000) * 1_000_000,
+                status="ERROR" if chance.random() < 0.1 else "",
+                status_message="",
+                attributes={**KINDS[kind], **own},
+            )
+        )
+        return spans[-1]
+
+    def words() -> str:
+        return " ".join(chance.choices(["pool", "连接池", "timeout", "why", "узел"], k=8))
+
+    def agent(parent: Span | None, name: str, depth: int) -> None:
+        run = add("agent", parent, f"invoke_agent {name}", agent_name=name)
+        run.attributes["input.value"] = words()
+        for step in range(chance.randint(1, 4)):
+            call = f"call-{number}-{name}-{step}"
+            said = [
+                {"role": "assistant", "content": words(), "tool_calls": [{"id": call, "name": "t", "arguments": "{}"}]}
+            ]
+            tokens = {"usage_input_tokens": chance.randint(1, 900), "usage_output_tokens": chance.randint(1, 90)}
+            model = add("model", run, "chat", output_messages=said, **tokens)
+            add("noise", add("model", model, "openai.chat", **tokens) if chance.random() < 0.5 else model, "POST")
+            kind = chance.choice(["tool", "tool", "retriever"])
+            tool = add(kind, chance.choice([run, model]), tool_name="lookup_knowledge", tool_call_id=call)
+            tool.attributes["gen_ai.tool.call.result"] = words() * chance.randint(1, 20)
+            if depth and chance.random() < 0.3:
+                agent(tool, f"{name}-{step}", depth - 1)
+        run.attributes["output.value"] = words()
+
+    agent(add("noise", None, "POST /chat"), "oncall", 1)
+    if number % 3 == 0:
+        chance.choice(spans).attributes["diagnosis.session.id"] = f"session-{number}"
+    return spans
+
+
+def test_fifty_sessions_delivered_twenty_times_mixed_cut_and_late_end_as_delivered_once():
+    chance = random.Random(50)
+    runs = [realistic(number) for number in range(50)]
+    for run in runs:
+        record_spans(run)
+    expected = rows()
+    assert len(expected[0]) == 50
+    forget()
+
+    late = [chance.choice(run) for run in runs]  # of each session one span comes when all others have come 20 times
+    order = [span for run in runs for span in run if not any(span is other for other in late)] * 20
+    order += [_begun(span) for run in runs for span in run]
+    chance.shuffle(order)
+    while order:
+        assert record_spans(order[:500]).rejected == []
+        order = order[500:]
+    record_spans(late)
+    assert rows() == expected
