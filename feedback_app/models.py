@@ -109,7 +109,7 @@ class AgentFeedback(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.type} {self.value}"
+        return f"{self.get_type_display()} ({self.session_id})"
 
     @property
     def comment(self) -> str:

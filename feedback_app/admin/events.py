@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce, Left
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
@@ -28,7 +29,7 @@ ROW_CHARS = 160
 class AgentFeedbackAdmin(ModelAdmin):
     """What people and systems said of answers. Append-only: nobody adds, changes or deletes here."""
 
-    list_display = ("kind", "reading", "words", "session_id", "agent_id", "source", "when")
+    list_display = ("kind", "reading", "words", "session_name", "agent_id", "source", "when")
     list_filter = (
         filters.EventTypeFilter,
         filters.EventSourceFilter,
@@ -95,7 +96,7 @@ class AgentFeedbackAdmin(ModelAdmin):
                 return badge("not_useful", _("Not useful"))
             case EventType.STAR:
                 return f"{event.value * 4 + 1:.0f}/5"
-        return f"{event.value:.2f}"
+        return number_format(round(event.value, 2), decimal_pos=2)
 
     @admin.display(description=_("comment"))
     def words(self, event: Any) -> str:
@@ -107,6 +108,11 @@ class AgentFeedbackAdmin(ModelAdmin):
     def content(self, event: AgentFeedback) -> str:
         """All that the event carries."""
         return render_to_string("feedback_app/words.html", {"events": [event]})
+
+    @admin.display(description=_("session"))
+    def session_name(self, event: AgentFeedback) -> str:
+        """Its id; the link stands on the event's page."""
+        return event.session_id
 
     @admin.display(description=_("session"))
     def session_link(self, event: AgentFeedback) -> str:

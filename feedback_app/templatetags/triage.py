@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from django import template
-from django.contrib.humanize.templatetags.humanize import NaturalTimeFormatter
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timeuntil
 from django.utils.translation import gettext as _
 
 from feedback_app.models import BadCaseReview
-from sessions_app.templatetags.desk import badge, moment, nothing, time_element
+from sessions_app.templatetags.desk import SPANS, badge, moment, nothing, time_element
 
 register = template.Library()
 
@@ -26,5 +25,5 @@ def due_mark(review: BadCaseReview) -> SafeString:
         return format_html(
             '{} <span class="desk-quiet">{}</span>', badge("overdue", _("Overdue")), moment(review.due_at)
         )
-    time_left = timeuntil(review.due_at, depth=1, time_strings=NaturalTimeFormatter.future_substrings)
+    time_left = timeuntil(review.due_at, depth=1, time_strings=SPANS)
     return time_element(review.due_at, _("in %(time)s") % {"time": time_left})

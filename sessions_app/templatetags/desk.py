@@ -15,14 +15,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
-from django.contrib.humanize.templatetags.humanize import NaturalTimeFormatter
 from django.utils import timezone
 from django.utils.formats import date_format, number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, npgettext_lazy
 
 from sessions_app import rules
 from sessions_app.fields import dumps
@@ -213,6 +212,16 @@ def signed(value: int) -> str:
 
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 
+SPANS: Mapping[str, Any] = {
+    "year": npgettext_lazy("ago or in", "%(num)d year", "%(num)d years", "num"),
+    "month": npgettext_lazy("ago or in", "%(num)d month", "%(num)d months", "num"),
+    "week": npgettext_lazy("ago or in", "%(num)d week", "%(num)d weeks", "num"),
+    "day": npgettext_lazy("ago or in", "%(num)d day", "%(num)d days", "num"),
+    "hour": npgettext_lazy("ago or in", "%(num)d hour", "%(num)d hours", "num"),
+    "minute": npgettext_lazy("ago or in", "%(num)d minute", "%(num)d minutes", "num"),
+}
+"""For `timesince` and `timeuntil`: in the case that "ago" and "in" ask for (1 минуту назад, not Django's 1 минута)."""
+
 
 @register.filter
 def duration(milliseconds: int | None) -> str:
@@ -273,9 +282,7 @@ def _ago(value: datetime) -> str:
         return _exact(value)
     if age < timedelta(minutes=1):
         return _("just now")
-    # Words in the case that "ago" asks for: 1 минуту назад, not 1 минута.
-    age_in_words = timesince(value, depth=1, time_strings=NaturalTimeFormatter.past_substrings)
-    return _("%(time)s ago") % {"time": age_in_words}
+    return _("%(time)s ago") % {"time": timesince(value, depth=1, time_strings=SPANS)}
 
 
 # -- text ------------------------------------------------------------------------------------------------------------

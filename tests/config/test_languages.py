@@ -108,5 +108,5 @@ def test_roles_and_permissions_are_named_in_the_language(admin_user):
     assert "Проверяющий" in html_of(client.get("/admin/auth/group/"))
     page = html_of(client.get(f"/admin/auth/group/{Group.objects.get(name='Reviewer').pk}/change/"))
     assert "Диагностика | сессия | может видеть" in page
-    assert "Библиотека случаев | случай | Может дополнять случаи" in page
+    assert "База случаев | случай | Может дополнять случаи" in page
     assert "Can view session" in Permission.objects.get(codename="view_diagnosissession").name  # as Django stores it
