@@ -340,6 +340,8 @@ class OtlpTrace(models.Model):
 
     class Meta:
         db_table = "otlp_trace"
+        verbose_name = _("ledger of a trace")
+        verbose_name_plural = _("ledgers of traces")
         indexes = [models.Index(fields=["closed_at", "updated_at"], name="otlp_trace_quiet")]
 
     def __str__(self) -> str:
@@ -411,6 +413,8 @@ class Heartbeat(models.Model):
 
     class Meta:
         db_table = "heartbeat"
+        verbose_name = _("heartbeat")
+        verbose_name_plural = _("heartbeats")
 
     def __str__(self) -> str:
         return self.name

@@ -96,7 +96,7 @@ class AgentFeedbackAdmin(ModelAdmin):
                 return badge("not_useful", _("Not useful"))
             case EventType.STAR:
                 return f"{event.value * 4 + 1:.0f}/5"
-        return number_format(round(event.value, 2), decimal_pos=2)
+        return str(number_format(round(event.value, 2), decimal_pos=2))
 
     @admin.display(description=_("comment"))
     def words(self, event: Any) -> str:
@@ -112,7 +112,7 @@ class AgentFeedbackAdmin(ModelAdmin):
     @admin.display(description=_("session"))
     def session_name(self, event: AgentFeedback) -> str:
         """Its id; the link stands on the event's page."""
-        return event.session_id
+        return str(event.session_id)
 
     @admin.display(description=_("session"))
     def session_link(self, event: AgentFeedback) -> str:

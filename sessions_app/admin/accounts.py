@@ -35,6 +35,11 @@ ACTIONS: Mapping[str, Any] = {
 }
 
 
+def role_name(name: str) -> str:
+    """A group in the reader's language."""
+    return str(ROLES.get(name, name))
+
+
 def permission_name(permission: Permission) -> str:
     """Django stores the names of permissions in English."""
     action = ACTIONS.get(permission.codename.partition("_")[0])
@@ -50,8 +55,16 @@ class LocalNames:
         if db_field.related_model is Permission:
             field.label_from_instance = permission_name
         elif db_field.related_model is Group:
-            field.label_from_instance = lambda group: str(ROLES.get(group.name, group.name))
+            field.label_from_instance = lambda group: role_name(group.name)
         return field
+
+
+class RoleFilter(admin.RelatedFieldListFilter):
+    """The groups somebody is in, by their names in the reader's language."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> Any:
+        """Django's choices with other labels."""
+        return [(key, role_name(str(name))) for key, name in super().field_choices(field, request, model_admin)]
 
 
 @admin.register(User)
@@ -61,6 +74,7 @@ class UserAdmin(LocalNames, BaseUserAdmin[User], ModelAdmin):
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
+    list_filter = ("is_staff", "is_superuser", "is_active", ("groups", RoleFilter))
     list_filter_submit = True
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
@@ -88,6 +102,6 @@ class GroupAdmin(LocalNames, BaseGroupAdmin, ModelAdmin):
     @admin.display(description=gettext_lazy("name"), ordering="name")
     def role(self, group: Group) -> SafeString:
         """What it is called in the reader's language, and by its own name, which the manuals use."""
-        local = str(ROLES.get(group.name, group.name))
+        local = role_name(group.name)
         own = "" if local == group.name else group.name
         return format_html('{} <span class="desk-quiet">{}</span>', local, own)

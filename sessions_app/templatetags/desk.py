@@ -212,7 +212,7 @@ def signed(value: int) -> str:
 
 SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
 
-SPANS: Mapping[str, Any] = {
+SPANS: dict[str, Any] = {
     "year": npgettext_lazy("ago or in", "%(num)d year", "%(num)d years", "num"),
     "month": npgettext_lazy("ago or in", "%(num)d month", "%(num)d months", "num"),
     "week": npgettext_lazy("ago or in", "%(num)d week", "%(num)d weeks", "num"),
