@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NotRequired, TypedDict
 
-from django.db import IntegrityError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -18,7 +17,7 @@ from cases_app.services import creation
 from feedback_app import rules
 from feedback_app.models import AgentFeedback, EventSource, EventType
 from feedback_app.services import triage
-from sessions_app.db import in_transaction, is_duplicate_key
+from sessions_app.db import in_transaction
 from sessions_app.errors import InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession, Verdict
 
@@ -89,12 +88,7 @@ def record_event(data: EventData) -> Outcome:
         reading = rules.read_event(data["type"], data.get("value"), data.get("payload") or {})
     except rules.EventError as error:
         raise InvalidInputError(str(error), errors={error.field: [str(error)]}) from error
-    try:
-        return _store(data, reading)
-    except IntegrityError as error:  # inside an outer transaction, where `in_transaction` cannot run it again
-        if not is_duplicate_key(error):
-            raise
-        return _store(data, reading)
+    return _store(data, reading)
 
 
 @in_transaction

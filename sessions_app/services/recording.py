@@ -32,10 +32,11 @@ from django.utils.translation import gettext
 
 from sessions_app import rules, signals
 from sessions_app.db import in_transaction, is_away, is_transient
-from sessions_app.errors import UnknownObjectError
+from sessions_app.errors import DomainError, InvalidInputError, UnknownObjectError
 from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
 from sessions_app.records import PlacedInvocation, SessionData, StepData, StepKey, placed_invocations, step_keys
 from sessions_app.services.bulk import insert, upsert
+from sessions_app.text import UnstorableJSONError, clean_json
 
 BATCH_SESSIONS = 50
 """Most sessions in one transaction: enough to spread its cost, few enough that locks are short."""
@@ -54,7 +55,7 @@ class Recorded(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A session that the database would not take, and why."""
+    """A session that was not taken though its form was right, and why."""
 
     session_id: str
     reason: str
@@ -84,6 +85,8 @@ def record_batch(items: Sequence[SessionData]) -> Iterator[Recorded | Refused]:
         chunk = items[start : start + BATCH_SESSIONS]
         try:
             yield from record_sessions(chunk)
+        except DomainError:
+            yield from map(_record_alone, chunk)
         except DatabaseError as error:
             if is_transient(error) or is_away(error):
                 raise
@@ -93,6 +96,8 @@ def record_batch(items: Sequence[SessionData]) -> Iterator[Recorded | Refused]:
 def _record_alone(item: SessionData) -> Recorded | Refused:
     try:
         return record_sessions([item])[0]
+    except DomainError as error:
+        return Refused(item["session_id"], error.message)
     except DatabaseError as error:
         if is_transient(error) or is_away(error):
             raise
@@ -193,12 +198,14 @@ class _Book:
 
     def _take_session(self, item: SessionData) -> None:
         session = self.sessions[item["session_id"]]
-        was_finished, old_answer, old_status = session.is_finished, session.answer, session.status
+        was_finished, old_status = session.is_finished, session.status
+        old_case_text = (session.query, session.answer)
         values: dict[str, Any] = {name: item.get(name) for name in _SESSION_FIELDS}
         if metadata := item.get("metadata"):
-            values["metadata"] = {**session.metadata, **metadata}
+            values["metadata"] = _bounded("metadata", {**session.metadata, **metadata})
         if said := item.get("self_evaluation"):
-            values["self_evaluation"] = rules.merge_self_evaluation(session.self_evaluation, said)
+            merged = rules.merge_self_evaluation(session.self_evaluation, said)
+            values["self_evaluation"] = _bounded("selfEvaluation", merged)
         totals = {name: item.get(name) for name in TOTALS if item.get(name) is not None}
         if totals:
             values["reported_totals"] = {**session.reported_totals, **totals}
@@ -220,7 +227,7 @@ class _Book:
         session.tools_proposed, session.tools_accepted = adoption or (None, None)
         if session.status != old_status:
             self.with_new_evidence.add(session.session_id)
-        if session.answer and session.answer != old_answer:
+        if session.answer and (session.query, session.answer) != old_case_text:
             self.with_new_answer.add(session.session_id)
 
     def _take_back(self, session: DiagnosisSession, former: SessionData, item: SessionData) -> None:
@@ -283,7 +290,8 @@ class _Book:
             self.touched.add(session_id)
             self.with_new_evidence.add(session_id)
         values: dict[str, Any] = {name: data.get(name) for name in _INVOCATION_FIELDS}
-        if output := data.get("output"):
+        output = data.get("output")
+        if output or (output is not None and row.output_length is None):
             values["output_length"] = len(output)
             values["output_preview"] = output
         if preview := values["output_preview"]:
@@ -526,6 +534,15 @@ def _news(item: SessionData, former: SessionData) -> SessionData:
         news.pop("status", None)
     result: SessionData = news
     return result
+
+
+def _bounded(field_name: str, merged: dict[str, Any]) -> dict[str, Any]:
+    """A merged object, unless the parts sent one by one have grown past what one column may hold."""
+    try:
+        clean_json(merged)
+    except UnstorableJSONError as error:
+        raise InvalidInputError(str(error), errors={field_name: [str(error)]}) from error
+    return merged
 
 
 def _is_said(value: Any) -> bool:

@@ -114,6 +114,13 @@ def test_a_draft_follows_a_fuller_answer_and_an_enriched_case_does_not(anonymous
     assert case.solution == "Roll back."
 
 
+def test_a_question_that_comes_after_the_answer_names_the_draft(anonymous, api):
+    api.post("/api/sessions", {"sessionId": "s1", "status": "SUCCESS", "answer": "A"}, format="json")
+    say(anonymous, "useful")
+    api.patch("/api/sessions/s1", {"query": "Why?"}, format="json")
+    assert CaseLibrary.objects.get().title == "Why?"
+
+
 def enrich(case, reviewer):
     return enrichment.enrich_case(
         case_id=case.case_id,

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sessions_app.errors import UnknownObjectError
+from sessions_app.errors import InvalidInputError, UnknownObjectError
 from sessions_app.models import AgentStep, DiagnosisSession, ToolInvocation
 from sessions_app.records import StepKey
 from sessions_app.selectors.chain import decision_chain
-from sessions_app.services.recording import Recorded, record_batch, record_sessions
+from sessions_app.services.recording import Recorded, Refused, record_batch, record_sessions
 
 pytestmark = pytest.mark.django_db
 
@@ -293,3 +293,23 @@ def test_a_summed_token_count_follows_its_parts():
     for part in ({"input_tokens": 10}, {"output_tokens": 5}, {"input_tokens": 20}):
         record_sessions([{"session_id": "s1", "steps": [{"agent_name": "main", "step_index": 0, **part}]}])
     assert AgentStep.objects.get().token_count == 25
+
+
+def test_an_object_that_grows_by_parts_is_bounded_and_sinks_no_neighbour():
+    record_sessions([{"session_id": "s1", "metadata": {"a": "x" * 400_000}}])
+    outcomes = list(record_batch([{"session_id": "s1", "metadata": {"b": "y" * 400_000}}, {"session_id": "s2"}]))
+    assert isinstance(outcomes[0], Refused)
+    assert outcomes[1] == Recorded("s2", is_new=True)
+    assert set(DiagnosisSession.objects.get(session_id="s1").metadata) == {"a"}
+    with pytest.raises(InvalidInputError) as caught:
+        record_sessions([{"session_id": "s1", "metadata": {"b": "y" * 400_000}}])
+    assert list(caught.value.errors) == ["metadata"]
+
+
+def test_an_empty_output_has_the_length_zero_and_takes_no_longer_one_away():
+    for output in ("", "abc", ""):
+        tool = {"tool_name": "t", "invocation_id": "i", "output": output}
+        record_sessions([{"session_id": "s1", "tool_invocations": [tool]}])
+        if not output and ToolInvocation.objects.get().output_preview is None:
+            assert ToolInvocation.objects.get().output_length == 0
+    assert (ToolInvocation.objects.get().output_length, ToolInvocation.objects.get().output_preview) == (3, "abc")
