@@ -46,6 +46,20 @@ def pytest_configure(config: pytest.Config) -> None:
         database.setdefault("TEST", {})["NAME"] = str(DATA_DIR / "test.sqlite3")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests of the stack, which take longest. End with those in browsers.
+
+    Playwright's event loop runs on in a process that once opened a browser, where no other can run after it.
+    """
+    browsing = {item.path for item in items if item.get_closest_marker("browser")}
+
+    def turn(item: pytest.Item) -> int:
+        return 0 if item.get_closest_marker("services") else 2 if item.path in browsing else 1
+
+    items.sort(key=turn)
+
+
 class FilesApart(LoadScopeScheduling):
     """A file of tests goes to one process; all that use the stack of real processes go to the same one, first.
 

@@ -19,12 +19,6 @@ T = TypeVar("T")
 CLIENTS = 8
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the tests of the stack: they take longest, and one process runs them all."""
-    items.sort(key=lambda item: item.get_closest_marker("services") is None)
-
-
 @pytest.fixture(scope="session")
 def _running_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     if not settings.DATABASES["default"]["ENGINE"].endswith("mysql"):
