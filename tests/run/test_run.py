@@ -124,10 +124,11 @@ def processes_of(data: Path) -> list[str]:
 
 
 def checkout_state() -> list[str]:
-    """What git sees in the checkout, but for what the tests' own stack writes."""
+    """What git sees in the checkout, but for what other tests write at the same time."""
     command = ["git", "status", "--porcelain", "--ignored"]
     seen = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return [line for line in seen.splitlines() if "test-results" not in line]
+    others = ("test-results", ".hypothesis", "__pycache__")
+    return [line for line in seen.splitlines() if not any(name in line for name in others)]
 
 
 @pytest.fixture(scope="module")

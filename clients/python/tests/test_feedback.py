@@ -108,7 +108,7 @@ def test_a_session_that_is_still_on_its_way_is_waited_for(new_collector, product
     collector = new_collector()
     collector.star("late", 5)
     collector.star("here", 5)
-    assert not collector.flush(0.3)
+    assert not collector.flush(2)
     assert [event["sessionId"] for event in product.events] == ["here"]
     product.unknown_sessions = set()
     assert collector.flush(5)
