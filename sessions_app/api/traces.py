@@ -11,6 +11,7 @@ import json
 from typing import Any, cast
 
 from django.http import HttpResponse
+from django.utils.translation import override
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -74,6 +75,11 @@ class TracesView(APIView):
     permission_classes = [CanIngest]
     parser_classes = [ProtobufParser, JSONBodyParser]
     content_negotiation_class = AsAsked
+
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """In English, as `google.rpc.Status` wants its messages: they end in an exporter's log, not before a person."""
+        with override("en"):
+            return super().dispatch(request, *args, **kwargs)
 
     @extend_schema(
         request={PROTOBUF: OpenApiTypes.BINARY, JSON: OpenApiTypes.OBJECT}, responses={(200, JSON): OpenApiTypes.OBJECT}

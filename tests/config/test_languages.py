@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission
+from django.core.management import CommandError, call_command
 from django.test import Client
+from django.utils.translation import override
 
 from tests.factories import UserFactory
 
@@ -101,6 +103,21 @@ def test_errors_of_fields_are_in_the_language_and_name_the_field(anonymous, lang
         headers={"accept-language": language},
     )
     assert (answer.status_code, answer.json()["errors"]) == (400, {"payload.odd": [message]})
+
+
+@pytest.mark.parametrize("language", ["", "zh-CN", "ru"])
+def test_exporters_of_traces_are_answered_in_english(anonymous, language):
+    headers = {"accept-language": language} if language else {}
+    answer = anonymous.post("/v1/traces", b"{", content_type="application/json", headers=headers)
+    assert (answer.status_code, answer.json()["message"]) == (401, "This needs a key: Authorization: Bearer <key>")
+
+
+def test_commands_speak_english_also_of_what_was_refused(tmp_path, capsys):
+    file = tmp_path / "odd.jsonl"
+    file.write_text('{"sessionId": "s", "status": "ODD"}\n{', "utf-8")
+    with override("zh-hans"), pytest.raises(CommandError, match="2 of 2 lines were refused"):
+        call_command("load_sessions", str(file))
+    assert capsys.readouterr().err.isascii()
 
 
 def test_roles_and_permissions_are_named_in_the_language(admin_user):

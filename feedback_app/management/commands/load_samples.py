@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, no_translations
 from django.utils import timezone
 from rest_framework.serializers import ValidationError
 
@@ -57,6 +57,7 @@ class Command(BaseCommand):
         parser.add_argument("--folder", type=Path, default=settings.BASE_DIR / "samples", help="default: %(default)s")
         parser.add_argument("--force", action="store_true", help="also when the database holds other sessions")
 
+    @no_translations
     def handle(self, *args: Any, **options: Any) -> None:
         """Read both files, find the shift, write the sessions, then the feedback in the order of its file."""
         try:

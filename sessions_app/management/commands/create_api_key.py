@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, no_translations
 
 from sessions_app.errors import InvalidInputError
 from sessions_app.models import Scope
@@ -23,6 +23,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--owner", help="user name of the person who answers for it")
 
+    @no_translations
     def handle(self, *args: Any, **options: Any) -> None:
         """Make it, print it."""
         owner = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, no_translations
 from tqdm import tqdm
 
 from sessions_app.api.serializers import SessionReader
@@ -35,6 +35,7 @@ class Command(BaseCommand):
         """Files."""
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
 
+    @no_translations
     def handle(self, *args: Any, **options: Any) -> None:
         """Import file after file and say what was skipped; fail only if there was nothing to take."""
         report = _Report()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, no_translations
 from tqdm import tqdm
 
 from sessions_app.management.loading import read_sessions, store_sessions
@@ -22,6 +22,7 @@ class Command(BaseCommand):
         """Files."""
         parser.add_argument("files", nargs="+", type=Path, metavar="FILE.jsonl")
 
+    @no_translations
     def handle(self, *args: Any, **options: Any) -> None:
         """Load file after file; at the end, fail if any line was refused."""
         loaded, refused = 0, 0
