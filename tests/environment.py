@@ -39,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Change what has no variable of its own."""
     from django.conf import settings
 
+    settings.WHITENOISE_AUTOREFRESH = True  # else each new test client looks at every static file
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     database = settings.DATABASES["default"]
     if database["ENGINE"].endswith("sqlite3"):
