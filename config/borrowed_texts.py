@@ -67,8 +67,10 @@ AXES = (
     _("access log"),
 )
 
-# Django's Russian sets names into sentences that would have to inflect them: «Выберите сессия для просмотра».
+# Django's Russian sets names into sentences that would have to inflect them: «Выберите сессия для просмотра». Its
+# Chinese heads a filter with 以.
 DJANGO = (
+    _(" By %(filter_title)s "),
     _("%(name)s with ID “%(key)s” doesn’t exist. Perhaps it was deleted?"),
     _("Add %s"),
     _("Change %s"),
