@@ -19,6 +19,17 @@ from sessions_app.models import AgentFlow, AgentStep, DiagnosisSession, Status, 
 PASSWORD = "correct horse battery staple"
 
 
+def _scored_evaluation() -> dict[str, Any]:
+    return {
+        "evidence_score": 65,
+        "source": "rule",
+        "factors": [
+            {"name": "has_successful_tool_call", "delta": 30, "description": "有成功的工具调用(1次)"},
+            {"name": "l0_exact_match", "delta": 35, "description": "L0 精确匹配命中"},
+        ],
+    }
+
+
 class SessionFactory(DjangoModelFactory[DiagnosisSession]):
     """A finished session with an answer, no steps and no debt of a score."""
 
@@ -43,14 +54,7 @@ class SessionFactory(DjangoModelFactory[DiagnosisSession]):
         owing = factory.Trait(evaluation_due_at=factory.LazyFunction(timezone.now))
         scored = factory.Trait(
             evidence_score=65,
-            self_evaluation={
-                "evidence_score": 65,
-                "source": "rule",
-                "factors": [
-                    {"name": "has_successful_tool_call", "delta": 30, "description": "有成功的工具调用(1次)"},
-                    {"name": "l0_exact_match", "delta": 35, "description": "L0 精确匹配命中"},
-                ],
-            },
+            self_evaluation=factory.LazyFunction(_scored_evaluation),  # a new one each time: tests change theirs
         )
         rejected = factory.Trait(feedback=Verdict.NOT_USEFUL)
         running = factory.Trait(
