@@ -235,7 +235,7 @@ class BadFactError(ValueError):
 
 def read(span: Span) -> SpanFacts:
     """The facts of one span. Raises BadFactError, UnstorableJSONError (a ValueError too)."""
-    facts: SpanFacts = {"p": span.parent_id, "s": span.start_ns, "e": _end(span)}
+    facts: SpanFacts = {"p": span.parent_id, "s": span.start_ns, "e": span.end_ns}
     kind = kind_of(span)
     _read_session(facts, span)
     _read_evaluation(facts, span)
@@ -279,11 +279,6 @@ def kind_of(span: Span) -> str:
         if attribute in span.attributes:
             return kind
     return RETRIEVER if any(event.name == DOCUMENT_EVENT for event in span.events) else ""
-
-
-def _end(span: Span) -> int:
-    """Never before the start; 0 while the span lasts."""
-    return max(span.end_ns, span.start_ns) if span.end_ns else 0
 
 
 def _cleaned(facts: SpanFacts) -> SpanFacts:

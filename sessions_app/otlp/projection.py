@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from sessions_app.otlp.dialects import AGENT, CHAIN, MODEL, RETRIEVER, TOOL, SpanFacts
-from sessions_app.otlp.messages import Message
+from sessions_app.otlp.messages import Message, text_of
 from sessions_app.otlp.names import short_name
 from sessions_app.records import InvocationData, SessionData, StepData, StepKey
 from sessions_app.text import is_id
@@ -29,6 +29,8 @@ from sessions_app.text import is_id
 AGENT_NAME_CHARS = 32
 TOOL_NAME_CHARS = 64
 UNNAMED_AGENT = "agent"
+MAX_OBJECT_CHARS = 300_000
+MAX_AGENT_NAMES = 100
 MAX_LINEAGE = 64
 """How far up the step of a tool is looked for: a bound on the work that a made-up trace can cause."""
 
@@ -250,13 +252,13 @@ def _run_of(spans: list[str], inner: list[str], tree: _Tree) -> _Run:
     """Starts with the first of `spans`, ends with the last one to end, which says how. `inner` may help with texts."""
     facts = [tree.spans[key] for key in spans]
     others = [tree.spans[key] for key in inner]
-    last = max(facts, key=lambda each: (each["e"] or 2**63, each["s"]))
+    last = max(facts, key=lambda each: (_end(each) or 2**63, each["s"]))
     starts = [each["s"] for each in facts if each["s"]]
     return _Run(
         asking=[*facts, *others],
         answering=[*reversed(facts), *reversed(others)],
         start=min(starts, default=0),
-        end=last["e"],
+        end=_end(last),
         is_known=True,
         failed=bool(last.get("failed")),
         error=last.get("error", ""),
@@ -511,10 +513,15 @@ def _answer(run: _Run, steps: list[_Step]) -> str:
 
 
 def _merged_objects(tree: _Tree, name: Literal["metadata", "self_evaluation"]) -> dict[str, Any]:
-    """What all spans say, the earliest, which is the outermost, last: it has the last word."""
+    """What all spans say; of what several say the earliest, which is the outermost, has the word."""
     merged: dict[str, Any] = {}
-    for key in (*reversed(tree.links), *reversed(tree.order)):
-        merged |= tree.spans[key].get(name, {})
+    left = MAX_OBJECT_CHARS
+    for key in (*tree.order, *tree.links):
+        for field_name, value in tree.spans[key].get(name, {}).items():
+            chars = len(field_name) + len(text_of(value))
+            if field_name not in merged and chars <= left:
+                merged[field_name] = value
+                left -= chars
     return merged
 
 
@@ -524,7 +531,7 @@ def _metadata(tree: _Tree, run: _Run, steps: list[_Step]) -> dict[str, Any]:
         merged["error"] = run.error
     names = {step.key.agent_name: step.full_name for step in steps if step.key.agent_name != step.full_name}
     if names:
-        merged["agent_names"] = names
+        merged["agent_names"] = dict(list(names.items())[:MAX_AGENT_NAMES])
     return merged
 
 
@@ -542,7 +549,12 @@ def _first(tree: _Tree, name: str) -> Any:
 def _duration_ms(facts: SpanFacts) -> int | None:
     if not facts["s"] or not facts["e"]:
         return None
-    return min((facts["e"] - facts["s"]) // 1_000_000, 2**31 - 1)
+    return min((_end(facts) - facts["s"]) // 1_000_000, 2**31 - 1)
+
+
+def _end(facts: SpanFacts) -> int:
+    """When a span ended, never before it started; 0 while it lasts."""
+    return max(facts["e"], facts["s"]) if facts["e"] else 0
 
 
 def _moment(ns: int) -> datetime | None:

@@ -19,6 +19,7 @@ from django.db import DatabaseError
 
 from sessions_app import signals
 from sessions_app.db import in_transaction, is_away, is_transient
+from sessions_app.errors import DomainError
 from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
 from sessions_app.otlp import dialects
 from sessions_app.otlp.dialects import SpanFacts
@@ -73,9 +74,12 @@ def record_spans(spans: Iterable[Span]) -> TraceOutcome:
 
 
 def _store_what_can_be(traces: Traces) -> dict[str, str]:
-    """Store these traces; one that the database refuses never sinks its neighbours. Returns why, for those refused."""
+    """Store these traces; one that is refused never sinks its neighbours. Returns why, for those refused."""
     try:
         return _store(traces)
+    except DomainError as error:
+        if len(traces) == 1:
+            return dict.fromkeys(traces, error.message)
     except DatabaseError as error:
         if is_transient(error) or is_away(error):
             raise
