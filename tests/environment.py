@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
@@ -39,6 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Change what has no variable of its own."""
     from django.conf import settings
 
+    # Examples are new each time at a developer's, the same each time in CI: what fails there must fail here too.
+    hypothesis.settings.register_profile("dev", deadline=None)
+    hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+    hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
     settings.WHITENOISE_AUTOREFRESH = True  # else each new test client looks at every static file
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     database = settings.DATABASES["default"]
