@@ -77,6 +77,7 @@ class FilesApart(LoadScopeScheduling):
         return "services" if file.startswith("tests/services/") else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesApart:
     """How `pytest -n 2` shares the tests out."""
     config.option.loadscopereorder = False  # they come in the order in which they should begin
