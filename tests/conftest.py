@@ -25,6 +25,8 @@ pytest_plugins = ["tests.browsing"]
 
 SHARED_DATA = Path(os.environ.get("SHARED_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 
+LOGIN_BACKEND = "django.contrib.auth.backends.ModelBackend"
+
 OWN_APPS = ("sessions_app", "cases_app", "feedback_app")
 
 
@@ -137,6 +139,35 @@ def operator(db: None) -> Any:
 def admin_user(db: None) -> Any:
     """May everything."""
     return UserFactory(username="admin", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def sign_in(client: Any, db: None) -> Callable[[str], Any]:
+    """Sign Django's test client in as somebody new of a role; gives the person, None for "anonymous"."""
+
+    def enter(role: str) -> Any:
+        if role == "anonymous":
+            return None
+        options = {"is_staff": role != "nobody", "is_superuser": role == "superuser"}
+        person = UserFactory(username=role, role=role if role in ("Operator", "Reviewer", "Lead") else None, **options)
+        client.force_login(person, backend=LOGIN_BACKEND)
+        return person
+
+    return enter
+
+
+@pytest.fixture
+def as_reviewer(client: Any, reviewer: Any) -> Any:
+    """The reviewer, signed in with Django's test client."""
+    client.force_login(reviewer, backend=LOGIN_BACKEND)
+    return reviewer
+
+
+@pytest.fixture
+def as_lead(client: Any, lead: Any) -> Any:
+    """The lead, signed in with Django's test client."""
+    client.force_login(lead, backend=LOGIN_BACKEND)
+    return lead
 
 
 # -- data ------------------------------------------------------------------------------------------------------------

@@ -40,33 +40,6 @@ def _english(client):
     client.defaults["HTTP_ACCEPT_LANGUAGE"] = "en"
 
 
-@pytest.fixture
-def sign_in(client):
-    """Sign in as somebody of a role; gives the person."""
-
-    def enter(role):
-        if role == "anonymous":
-            return None
-        options = {"is_staff": role != "nobody", "is_superuser": role == "superuser"}
-        person = UserFactory(username=role, role=role if role in ("Operator", "Reviewer", "Lead") else None, **options)
-        client.force_login(person, backend="django.contrib.auth.backends.ModelBackend")
-        return person
-
-    return enter
-
-
-@pytest.fixture
-def as_reviewer(client, reviewer):
-    client.force_login(reviewer, backend="django.contrib.auth.backends.ModelBackend")
-    return reviewer
-
-
-@pytest.fixture
-def as_lead(client, lead):
-    client.force_login(lead, backend="django.contrib.auth.backends.ModelBackend")
-    return lead
-
-
 def rows_of(response):
     return list(response.context["cl"].result_list)
 
