@@ -37,6 +37,11 @@ def is_away(error: DatabaseError) -> bool:
     return not connection.is_usable() or (bool(error.args) and error.args[0] in _AWAY)
 
 
+def is_passing(error: DatabaseError) -> bool:
+    """Whether the data is without fault: the whole call may well succeed later, so nothing in it is refused."""
+    return is_transient(error) or is_away(error)
+
+
 def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
     """Run `function` in one transaction; run it again, all of it, when it deadlocks or loses a race for a key.
 

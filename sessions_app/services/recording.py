@@ -31,7 +31,7 @@ from django.utils import timezone
 from django.utils.translation import gettext
 
 from sessions_app import rules, signals
-from sessions_app.db import in_transaction, is_away, is_transient
+from sessions_app.db import in_transaction, is_passing
 from sessions_app.errors import DomainError, InvalidInputError, UnknownObjectError
 from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
 from sessions_app.records import PlacedInvocation, SessionData, StepData, StepKey, placed_invocations, step_keys
@@ -85,10 +85,8 @@ def record_batch(items: Sequence[SessionData]) -> Iterator[Recorded | Refused]:
         chunk = items[start : start + BATCH_SESSIONS]
         try:
             yield from record_sessions(chunk)
-        except DomainError:
-            yield from map(_record_alone, chunk)
-        except DatabaseError as error:
-            if is_transient(error) or is_away(error):
+        except (DomainError, DatabaseError) as error:
+            if isinstance(error, DatabaseError) and is_passing(error):
                 raise
             yield from map(_record_alone, chunk)
 
@@ -99,7 +97,7 @@ def _record_alone(item: SessionData) -> Recorded | Refused:
     except DomainError as error:
         return Refused(item["session_id"], error.message)
     except DatabaseError as error:
-        if is_transient(error) or is_away(error):
+        if is_passing(error):
             raise
         reason = gettext("The database refused it: %(error)s.") % {"error": type(error).__name__}
         return Refused(item["session_id"], reason)

@@ -18,7 +18,7 @@ import msgspec
 from django.db import DatabaseError
 
 from sessions_app import signals
-from sessions_app.db import in_transaction, is_away, is_transient
+from sessions_app.db import in_transaction, is_passing
 from sessions_app.errors import DomainError
 from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
 from sessions_app.otlp import dialects
@@ -81,7 +81,7 @@ def _store_what_can_be(traces: Traces) -> dict[str, str]:
         if len(traces) == 1:
             return dict.fromkeys(traces, error.message)
     except DatabaseError as error:
-        if is_transient(error) or is_away(error):
+        if is_passing(error):
             raise
         if len(traces) == 1:
             return dict.fromkeys(traces, f"The database refused it: {type(error).__name__}.")
