@@ -18,6 +18,8 @@ from django.conf import settings
 from django.utils.translation import gettext, ngettext, override
 from django.utils.translation.template import templatize
 
+from tests import absent
+
 ROOT = settings.BASE_DIR
 LOCALE = ROOT / "locale"
 UNFOLD = Path(unfold.__file__).parent
@@ -72,7 +74,7 @@ def test_the_compiled_catalogue_is_what_the_text_compiles_to(path):
 
 def test_the_catalogues_hold_every_text_of_the_source_and_nothing_else(tmp_path):
     if not shutil.which("xgettext"):
-        pytest.skip("xgettext is absent: apt-get install gettext")
+        absent("xgettext is absent: apt-get install gettext")
     for name in (*SOURCES, "locale"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
     # Without settings: with them it would write into our own catalogues.
