@@ -1,4 +1,7 @@
-"""Made-up sessions of a realistic size: 1 session, 4 steps, 6 tool invocations, about 26 kB as it is sent."""
+"""Made-up sessions of a realistic size: 1 session, 4 steps, 6 tool invocations, about 26 kB as it is sent.
+
+As with real agents, an agent's system prompt is the same in every call, and a call repeats what was said before it.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,27 @@ _WORDS = (
 _VOCABULARY = [word for line in _WORDS for word in line.split()]
 
 
+def _text(chance: random.Random, chars: int) -> str:
+    words: list[str] = []
+    length = 0
+    while length < chars:
+        words.append(chance.choice(_VOCABULARY))
+        length += len(words[-1]) + 1
+    return " ".join(words)
+
+
+_PROMPTS = {agent: _text(random.Random(agent), 600) for agent in ("planner", "executor")}
+
+
 def session(number: int) -> dict[str, Any]:
     """One whole session in the wire form of contract 3."""
     chance = random.Random(number)
 
     def text(chars: int) -> str:
-        words: list[str] = []
-        while sum(map(len, words)) + len(words) < chars:
-            words.append(chance.choice(_VOCABULARY))
-        return " ".join(words)
+        return _text(chance, chars)
 
+    question = text(200)
+    said: list[dict[str, str]] = [{"role": "user", "content": question}]
     start = 1_780_000_000 + number
     steps: list[dict[str, Any]] = []
     for index in range(STEPS):
@@ -36,13 +50,15 @@ def session(number: int) -> dict[str, Any]:
             {"id": f"call-{number}-{index}-{n}", "name": "query_logs", "arguments": {"q": text(60)}}
             for n in range(count)
         ]
+        agent = "executor" if index else "planner"
+        output = text(560)
         steps.append(
             {
-                "agentName": "executor" if index else "planner",
+                "agentName": agent,
                 "stepIndex": max(index - 1, 0),
                 "modelName": "model-large-1",
-                "modelInput": [{"role": "system", "content": text(600)}, {"role": "user", "content": text(800)}],
-                "modelOutput": {"text": text(700), "tool_calls": calls},
+                "modelInput": [{"role": "system", "content": _PROMPTS[agent]}, *said[-2:]],
+                "modelOutput": {"text": output, "tool_calls": calls},
                 "thought": text(400),
                 "durationMs": 1500,
                 "inputTokens": 900 + index,
@@ -63,11 +79,12 @@ def session(number: int) -> dict[str, Any]:
                 ],
             }
         )
+        said.append({"role": "assistant", "content": output})
     return {
         "sessionId": f"bench-{number:08x}",
         "agentId": "bench",
         "agentFlow": "AI_OPS",
-        "query": text(200),
+        "query": question,
         "status": "SUCCESS",
         "answer": text(2000),
         "selfEvaluation": {"confidence": 80, "reasoning": text(200)},

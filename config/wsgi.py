@@ -1,5 +1,6 @@
 """WSGI entry point: `gunicorn config.wsgi`."""
 
+import gc
 import os
 from collections.abc import Callable, Iterable
 from tempfile import SpooledTemporaryFile
@@ -38,3 +39,9 @@ def measured(application: Application) -> Application:
 
 
 application = measured(get_wsgi_application())
+
+# What is loaded now stays until the end: the collector need not look at it again and again. Most of what a request
+# makes goes without the collector, which else takes a fifth of the time of recording traces.
+gc.collect()
+gc.freeze()
+gc.set_threshold(50_000, 20, 50)

@@ -334,7 +334,7 @@ class OtlpTrace(models.Model):
 
     trace_id = IdField(primary_key=True, max_length=32)
     session_id = IdField(db_index=True)  # no foreign key: a trace of mere HTTP spans has no session
-    spans = models.BinaryField()  # zlib of JSON: span id → SpanFacts; empty when closed
+    spans = models.BinaryField()  # zstd of JSON: span id → SpanFacts; empty when closed
     updated_at = models.DateTimeField(auto_now=True)
     closed_at = models.DateTimeField(null=True)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any, TypedDict
 
 from sessions_app.otlp.messages import (
@@ -26,6 +27,7 @@ from sessions_app.otlp.messages import (
     messages_of,
     parsed,
     result_text,
+    size_of,
     text_of,
 )
 from sessions_app.otlp.names import as_id, hashed, short_name
@@ -168,8 +170,6 @@ ANNOTATIONS: tuple[tuple[str, str], ...] = tuple(
 )
 """OpenInference's judgements: prefix → the word before `.name`, `.score`, `.label`, `.explanation` and the others."""
 
-_ANNOTATION_PREFIXES = tuple(f"{prefix}." for prefix, _ in ANNOTATIONS)
-
 DOCUMENT_EVENT = "db.query.result"
 """Traceloop's event for each row that a vector database found."""
 
@@ -236,9 +236,10 @@ class BadFactError(ValueError):
 def read(span: Span) -> SpanFacts:
     """The facts of one span. Raises BadFactError, UnstorableJSONError (a ValueError too)."""
     facts: SpanFacts = {"p": span.parent_id, "s": span.start_ns, "e": span.end_ns}
+    told = _Told(span.attributes)
     kind = kind_of(span)
-    _read_session(facts, span)
-    _read_evaluation(facts, span)
+    _read_session(facts, told)
+    _read_evaluation(facts, span, told)
     if not kind:
         if span.status == "ERROR":
             facts["failed"] = True
@@ -247,17 +248,17 @@ def read(span: Span) -> SpanFacts:
     facts["name"] = short_name(span.name, NAME_CHARS)
     if span.service and not span.service.startswith("unknown_service"):  # what SDKs say where nobody named it
         facts["service"] = short_name(span.service, NAME_CHARS)
-    if agent_id := _text(span, "agent_id"):
+    if agent_id := _text(told, "agent_id"):
         facts["agent_id"] = as_id("a", agent_id)
-    _read_outcome(facts, span)
+    _read_outcome(facts, span, told)
     if kind in (TOOL, RETRIEVER):
-        _read_tool(facts, span)
+        _read_tool(facts, span, told)
     else:
-        if kind in (AGENT, MODEL) and (agent := _text(span, "agent")):
+        if kind in (AGENT, MODEL) and (agent := _text(told, "agent")):
             facts["agent"] = short_name(agent, NAME_CHARS)
-        _read_messages(facts, span)
+        _read_messages(facts, span, told)
     if kind == MODEL:
-        _read_usage(facts, span.attributes)
+        _read_usage(facts, told)
     return _cleaned(facts)
 
 
@@ -289,51 +290,84 @@ def _cleaned(facts: SpanFacts) -> SpanFacts:
     return result
 
 
+class _Told:
+    """The attributes of one span by what they mean. A span has few of the many that the table knows."""
+
+    __slots__ = ("_facts", "attributes", "numbered")
+
+    def __init__(self, attributes: Mapping[str, Any]) -> None:
+        self.attributes = attributes
+        self.numbered = {name: value for name, value in attributes.items() if _NUMBERED.search(name)}
+        self._facts: dict[str, list[tuple[int, Any]]] = {}
+        for name, value in attributes.items():
+            if name in _MEANINGS and value is not None and value != "":
+                for fact, rank in _MEANINGS[name]:
+                    self._facts.setdefault(fact, []).append((rank, value))
+
+    def get(self, fact: str) -> Any:
+        """The first attribute of the table that is there and not empty."""
+        found = self._facts.get(fact)
+        if found is None:
+            return None
+        return found[0][1] if len(found) == 1 else min(found, key=_rank_of)[1]
+
+    def all(self, fact: str) -> list[Any]:
+        """All attributes of the table that are there and not empty, the most specific first."""
+        found = self._facts.get(fact)
+        return [value for _, value in sorted(found, key=_rank_of)] if found else []
+
+
+_rank_of = itemgetter(0)
+_NUMBERED = re.compile(r"\.[0-9]+\.")
+_MEANINGS: dict[str, list[tuple[str, int]]] = {}
+for _fact, _names in FIELDS.items():
+    for _rank, _name in enumerate(_names):
+        _MEANINGS.setdefault(_name, []).append((_fact, _rank))
+
+
 # -- parts of a span -------------------------------------------------------------------------------------------------
 
 
-def _read_session(facts: SpanFacts, span: Span) -> None:
+def _read_session(facts: SpanFacts, told: _Told) -> None:
     """What any span may say of the whole session, an HTTP span too."""
-    attributes = span.attributes
-    if session_id := _text(span, "session_id"):
+    if session_id := _text(told, "session_id"):
         if not is_id(session_id):
             raise BadFactError("diagnosis.session.id must be 1 to 64 printable ASCII characters without spaces.")
         facts["session_id"] = session_id
-    if conversation := _text(span, "conversation"):
+    if conversation := _text(told, "conversation"):
         facts["conversation"] = as_id("c", conversation)
-    if user := _text(span, "user"):
+    if user := _text(told, "user"):
         facts["user"] = as_id("u", user) if "@" not in user else hashed("u", user)
-    if flow := _text(span, "agent_flow"):
+    if flow := _text(told, "agent_flow"):
         facts["agent_flow"] = short_name(flow, 32)
-    consent = _pick(attributes, "consent")
+    consent = told.get("consent")
     if consent is not None:
         facts["consent"] = _is_true(consent)
-    if metadata := _object(_pick(attributes, "metadata"), "metadata"):
+    if metadata := _object(told.get("metadata"), "metadata"):
         facts["metadata"] = metadata
 
 
-def _read_outcome(facts: SpanFacts, span: Span) -> None:
-    failed = span.status == "ERROR" or _pick(span.attributes, "level") == "ERROR"
+def _read_outcome(facts: SpanFacts, span: Span, told: _Told) -> None:
+    failed = span.status == "ERROR" or told.get("level") == "ERROR"
     if not failed:
         return
     facts["failed"] = True
     thrown = (event.attributes.get("exception.message") for event in span.events if event.name == "exception")
     error = span.status_message or next((text_of(message) for message in thrown if message), "")
-    if error := error or _text(span, "error"):
+    if error := error or _text(told, "error"):
         facts["error"] = cut(error, ERROR_CHARS)
 
 
-def _read_tool(facts: SpanFacts, span: Span) -> None:
-    attributes = span.attributes
-    facts["tool"] = short_name(_text(span, "tool") or _SPAN_PREFIX.sub("", span.name) or facts["k"], NAME_CHARS)
-    if call_id := _text(span, "call_id"):
+def _read_tool(facts: SpanFacts, span: Span, told: _Told) -> None:
+    facts["tool"] = short_name(_text(told, "tool") or _SPAN_PREFIX.sub("", span.name) or facts["k"], NAME_CHARS)
+    if call_id := _text(told, "call_id"):
         facts["call_id"] = call_id[:200]
-    arguments = parsed(_pick(attributes, "arguments"))
+    arguments = parsed(told.get("arguments"))
     if isinstance(arguments, dict) and arguments.keys() == {"args", "kwargs"} and not arguments["args"]:
         arguments = arguments["kwargs"]  # of a decorated function
     if arguments is not None:
         facts["arguments"] = _storable(arguments, ARGUMENTS_CHARS)
-    found = _pick(attributes, "result")
+    found = told.get("result")
     result = parsed(found)
     if found is not None:
         text = result_text(result)
@@ -341,28 +375,27 @@ def _read_tool(facts: SpanFacts, span: Span) -> None:
         if says_it_failed(result):
             facts["failed"] = True
             facts.setdefault("error", cut(text, ERROR_CHARS))
-    _read_retrieval(facts, span, result)
+    _read_retrieval(facts, span, told, result)
 
 
 _SPAN_PREFIX = re.compile(r"^(execute_tool|retrieval|tools/call|running tool:?)\s+", re.IGNORECASE)
 """What conventions put before a tool's name to make the name of its span."""
 
 
-def _read_retrieval(facts: SpanFacts, span: Span, result: Any) -> None:
-    attributes = span.attributes
-    layer = _text(span, "layer").upper().replace(" ", "")
+def _read_retrieval(facts: SpanFacts, span: Span, told: _Told, result: Any) -> None:
+    layer = _text(told, "layer").upper().replace(" ", "")
     if layer in ("L0", "L1", "L0+L1"):
         facts["layer"] = layer
     for name in ("l0", "l1"):
-        count = _count(_pick(attributes, name))
+        count = _count(told.get(name))
         if count is not None:
             facts[name] = count
-    truncated = _pick(attributes, "truncated")
+    truncated = told.get("truncated")
     if truncated is not None:
         facts["truncated"] = _is_true(truncated)
-    if details := _object(_pick(attributes, "retrieval_details"), "details"):
+    if details := _object(told.get("retrieval_details"), "details"):
         facts["retrieval_details"] = details
-    documents = _documents(span, result if facts["k"] == RETRIEVER else None)
+    documents = _documents(span, told, result if facts["k"] == RETRIEVER else None)
     if documents is None:
         return
     shown = documents[:MAX_DOCUMENTS]
@@ -372,17 +405,17 @@ def _read_retrieval(facts: SpanFacts, span: Span, result: Any) -> None:
         facts["layer"], facts["l1"] = "L1", len(documents)
 
 
-def _read_messages(facts: SpanFacts, span: Span) -> None:
+def _read_messages(facts: SpanFacts, span: Span, told: _Told) -> None:
     """Of a model call its messages; of an agent or chain what was asked last, and what was answered last."""
-    asked, said = list(_messages(span, "input")), list(_messages(span, "output"))
+    asked, said = list(_messages(span, told, "input")), list(_messages(span, told, "output"))
     if facts["k"] == MODEL:
         if asked:
             facts["input"] = _summary(asked)
         if said:
             facts["output"] = _within([_cut(message, OUTPUT_CHARS) for message in said], OUTPUT_CHARS)
-        if model := _text(span, "model"):
+        if model := _text(told, "model"):
             facts["model"] = cut(model, 128)
-        thought = _text(span, "thought") or "\n".join(message["thought"] for message in said if "thought" in message)
+        thought = _text(told, "thought") or "\n".join(message["thought"] for message in said if "thought" in message)
         if thought:
             facts["thought"] = cut(thought, OUTPUT_CHARS)
         for message in (*facts.get("input", ()), *facts.get("output", ())):
@@ -409,7 +442,9 @@ def _within(messages: list[Message], limit: int) -> list[Message]:
     """The last messages that have room together, at least one."""
     kept: list[Message] = []
     for message in reversed(messages):
-        limit -= len(message["content"]) + (len(text_of(message["tool_calls"])) if "tool_calls" in message else 0)
+        limit -= len(message["content"])
+        if "tool_calls" in message:
+            limit -= size_of(message["tool_calls"])
         if kept and limit < 0:
             break
         kept.append(message)
@@ -420,52 +455,55 @@ def _cut(message: Message, limit: int) -> Message:
     return {**message, "content": cut(message["content"], limit)}
 
 
-def _messages(span: Span, direction: str) -> Iterator[Message]:
+def _messages(span: Span, told: _Told, direction: str) -> Iterator[Message]:
     """The messages to (`input`) or from (`output`) a model or agent: indexed attributes, one attribute, or events."""
     role = "user" if direction == "input" else "assistant"
     for prefix in INDEXED_MESSAGES[direction]:
-        if found := indexed(span.attributes, prefix):
+        if found := indexed(told.numbered, prefix):
             yield from (indexed_message(own, role) for own in found)
             return
-    for name in FIELDS[direction]:
-        value = parsed(span.attributes.get(name))
+    for told_value in told.all(direction):
+        value = parsed(told_value)
         if value not in (None, "", {}, []):  # where it may not tell, ADK says {}
             yield from messages_of(value, role)
             return
     for event in span.events:
-        told, role_of_event = EVENT_MESSAGES.get(event.name, ("", ""))
-        if told == direction:
+        its_direction, role_of_event = EVENT_MESSAGES.get(event.name, ("", ""))
+        if its_direction == direction:
             yield from event_messages(event.attributes, role_of_event)
         elif event.name == DETAILS_EVENT:
             yield from messages_of(parsed(event.attributes.get(f"gen_ai.{direction}.messages")), role)
 
 
-def _read_usage(facts: SpanFacts, attributes: Mapping[str, Any]) -> None:
-    usage = parsed(_pick(attributes, "usage"))
+def _read_usage(facts: SpanFacts, told: _Told) -> None:
+    usage = parsed(told.get("usage"))
     details = usage if isinstance(usage, dict) else {}
-    for name, keys in (
-        ("input_tokens", ("input_tokens", "input", "prompt_tokens")),
-        ("output_tokens", ("output_tokens", "output", "completion_tokens")),
-        ("total_tokens", ("total_tokens", "total")),
-    ):
-        values = (*(attributes.get(key) for key in FIELDS[name]), *(details.get(key) for key in keys))
+    for name, keys in _USAGE:
+        values = (*told.all(name), *(details[key] for key in keys if key in details))
         count = next((count for count in map(_count, values) if count is not None), None)
         if count is not None:
             facts[name] = count  # type: ignore[literal-required]
 
 
-def _read_evaluation(facts: SpanFacts, span: Span) -> None:
+_USAGE: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("input_tokens", ("input_tokens", "input", "prompt_tokens")),
+    ("output_tokens", ("output_tokens", "output", "completion_tokens")),
+    ("total_tokens", ("total_tokens", "total")),
+)
+"""Fact → its keys in an object of usage."""
+
+
+def _read_evaluation(facts: SpanFacts, span: Span, told: _Told) -> None:
     """The agent's word on itself; people's annotations go their own way, as feedback."""
-    said = parsed(_pick(span.attributes, "self_evaluation"))
+    said = parsed(told.get("self_evaluation"))
     evaluation: dict[str, Any] = _object(said, "text") if isinstance(said, dict) else {}
     people: list[dict[str, Any]] = []
     for event in span.events:
         if event.name == EVALUATION_EVENT:
             row = {key: _first(event.attributes, names) for key, names in EVALUATIONS.items()}
             _take_evaluation(evaluation, people, row, event.time_ns)
-    is_annotated = any(name.startswith(_ANNOTATION_PREFIXES) for name in span.attributes)
-    for prefix, word in ANNOTATIONS if is_annotated else ():
-        for row in indexed(span.attributes, prefix):
+    for prefix, word in ANNOTATIONS if told.numbered else ():
+        for row in indexed(told.numbered, prefix):
             own = {name.removeprefix(f"{word}."): value for name, value in row.items()}
             own |= {"by": own.get("annotator_kind"), "id": own.get("identifier")}
             _take_evaluation(evaluation, people, own, facts["e"] or facts["s"])
@@ -504,13 +542,13 @@ def says_it_failed(result: Any) -> bool:
     return isinstance(status, str) and status.upper() in ("ERROR", "FAILED", "FAILURE")
 
 
-def _documents(span: Span, result: Any) -> list[tuple[str, float | None]] | None:
+def _documents(span: Span, told: _Told, result: Any) -> list[tuple[str, float | None]] | None:
     """Titles and scores of what a retriever found, in its documents, its events or its result; None: not told."""
-    listed = parsed(_pick(span.attributes, "documents"))
+    listed = parsed(told.get("documents"))
     if not isinstance(listed, list):
         listed = [
             {name.removeprefix("document."): value for name, value in row.items()}
-            for row in indexed(span.attributes, "retrieval.documents")
+            for row in indexed(told.numbered, "retrieval.documents")
         ]
     if not listed:
         prefix = f"{DOCUMENT_EVENT}."
@@ -541,11 +579,6 @@ def _document(row: Mapping[str, Any]) -> tuple[str, float | None]:
 # -- values ----------------------------------------------------------------------------------------------------------
 
 
-def _pick(attributes: Mapping[str, Any], fact: str) -> Any:
-    """The first attribute of the table that is there and not empty."""
-    return _first(attributes, FIELDS[fact])
-
-
 def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     for name in names:
         if name in attributes:
@@ -555,9 +588,9 @@ def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return None
 
 
-def _text(span: Span, fact: str) -> str:
+def _text(told: _Told, fact: str) -> str:
     """The text of a fact; MLflow writes each value as JSON."""
-    value = _pick(span.attributes, fact)
+    value = told.get(fact)
     if value is None:
         return ""
     return text_of(parsed(value) if isinstance(value, str) and value.startswith('"') else value)

@@ -101,7 +101,9 @@ def _of_list(value: list[Any], role: str, depth: int) -> Iterator[Message]:
 
 def _of_object(value: dict[str, Any], role: str, depth: int) -> Iterator[Message]:
     kind = _kind(value)
-    if kind == "constructor" and isinstance(value.get("kwargs"), dict):  # LangChain's serialised classes
+    if not kind and "role" in value and isinstance(value.get("parts"), list):  # the conventions' own form
+        yield _message(value, value["parts"], role)
+    elif kind == "constructor" and isinstance(value.get("kwargs"), dict):  # LangChain's serialised classes
         names = value.get("id")
         name = names[-1] if isinstance(names, list) and names else ""
         yield from messages_of({"type": name, **value["kwargs"]}, role, depth + 1)
@@ -382,6 +384,14 @@ def text_of(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     except RecursionError:
         return CUT
+
+
+def size_of(value: Any) -> int:
+    """About how long a value is as JSON."""
+    try:
+        return len(msgspec.json.encode(value))
+    except (ValueError, OverflowError, RecursionError):
+        return len(text_of(value))
 
 
 def cut(text: str, limit: int) -> str:

@@ -35,7 +35,7 @@ from sessions_app.db import in_transaction, is_passing
 from sessions_app.errors import DomainError, InvalidInputError, UnknownObjectError
 from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
 from sessions_app.records import PlacedInvocation, SessionData, StepData, StepKey, placed_invocations, step_keys
-from sessions_app.services.bulk import insert, upsert
+from sessions_app.services.bulk import insert, new_row, upsert
 from sessions_app.text import UnstorableJSONError, clean_json
 
 BATCH_SESSIONS = 50
@@ -106,6 +106,7 @@ def _record_alone(item: SessionData) -> Recorded | Refused:
 # -- the book of one call --------------------------------------------------------------------------------------------
 
 Row = TypeVar("Row", AgentStep, ToolInvocation)
+M = TypeVar("M", bound=models.Model)
 Key = tuple[Any, ...]
 """A child's session and its place there: (session_id, StepKey) or (session_id, invocation_id)."""
 
@@ -156,7 +157,9 @@ class _Book:
         if missing and must_exist:
             raise UnknownObjectError(gettext("There is no session %(id)s.") % {"id": min(missing)})
         for session_id in missing:
-            sessions[session_id] = DiagnosisSession(session_id=session_id, status=Status.PENDING, created_at=now)
+            sessions[session_id] = new_row(
+                DiagnosisSession, session_id=session_id, status=Status.PENDING, created_at=now
+            )
         return cls(now, sessions, missing)
 
     def load_children(self, items: Sequence[SessionData]) -> None:
@@ -257,7 +260,7 @@ class _Book:
         """The step's row; a new one where it is only spoken of so far."""
         row = self.steps.rows.get((session_id, key))
         if row is None:
-            row = AgentStep(session_id=session_id, agent_name=key.agent_name, step_index=key.step_index)
+            row = new_row(AgentStep, session_id=session_id, agent_name=key.agent_name, step_index=key.step_index)
             self.steps.add((session_id, key), row)
             self.touched.add(session_id)
         return row
@@ -269,7 +272,7 @@ class _Book:
         # A row that called a tool keeps saying so; see `_take_invocation`.
         values["has_tool_call"] = data.get("has_tool_call") or (row.has_tool_call and not is_exact)
         if data.get("token_count") is None:
-            values["token_count"] = _summed_tokens(AgentStep() if is_exact else row, data)
+            values["token_count"] = _summed_tokens(_blank(AgentStep) if is_exact else row, data)
         if _merge(row, values, is_exact=is_exact):
             self._mark(self.steps, session_id, key)
         parent = data.get("parent_step")
@@ -283,7 +286,7 @@ class _Book:
         data, place = placed.data, placed.invocation_id
         row = self.invocations.rows.get((session_id, place))
         if row is None:
-            row = ToolInvocation(session_id=session_id, invocation_id=place)
+            row = new_row(ToolInvocation, session_id=session_id, invocation_id=place)
             self.invocations.add((session_id, place), row)
             self.touched.add(session_id)
             self.with_new_evidence.add(session_id)
@@ -502,7 +505,7 @@ def _summed_tokens(row: AgentStep, data: StepData) -> int | None:
 
 
 @cache
-def _blank(model: type[models.Model]) -> models.Model:
+def _blank(model: type[M]) -> M:
     """A row of nothing but defaults. Only read."""
     return model()
 

@@ -9,12 +9,12 @@ traces are read, so of two at once the second sees what the first wrote.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
+import zstandard
 from django.db import DatabaseError
 
 from sessions_app import signals
@@ -27,7 +27,7 @@ from sessions_app.otlp.projection import Spans, explicit_session_id, project
 from sessions_app.otlp.spans import Span
 from sessions_app.records import SessionData
 from sessions_app.rules import RULE_KEYS
-from sessions_app.services.bulk import insert, upsert
+from sessions_app.services.bulk import insert, new_row, upsert
 from sessions_app.services.recording import record_sessions
 
 TRACES_A_TRANSACTION = 50
@@ -35,7 +35,7 @@ MAX_SPANS = 10_000
 """Of one trace. Its session is derived anew from all of them whenever more come."""
 MAX_LEDGER_BYTES = 8 * 1024 * 1024
 """Of one trace, compressed: half of the packet that MariaDB takes."""
-_COMPRESSION = 1
+_COMPRESSION = 3
 
 Traces = dict[str, dict[str, SpanFacts]]
 """Trace id → span id → facts."""
@@ -189,7 +189,7 @@ class _Ledgers:
     def save(self) -> None:
         """Write the ledgers, let the sessions go that stood in, tell what people judged."""
         rows = [
-            OtlpTrace(trace_id=trace_id, session_id=self.sessions[trace_id], spans=self.packed[trace_id])
+            new_row(OtlpTrace, trace_id=trace_id, session_id=self.sessions[trace_id], spans=self.packed[trace_id])
             for trace_id in self.merged
         ]
         insert(OtlpTrace, [row for row in rows if row.trace_id not in self.rows])
@@ -263,11 +263,11 @@ def _merge_spans(stored: dict[str, SpanFacts], arrived: dict[str, SpanFacts]) ->
 
 
 def _pack(spans: dict[str, SpanFacts]) -> bytes:
-    return zlib.compress(msgspec.json.encode(spans), _COMPRESSION)
+    return zstandard.compress(msgspec.json.encode(spans), _COMPRESSION)
 
 
 def _unpack(row: OtlpTrace) -> dict[str, SpanFacts]:
-    spans: dict[str, SpanFacts] = msgspec.json.decode(zlib.decompress(row.spans))
+    spans: dict[str, SpanFacts] = msgspec.json.decode(zstandard.decompress(row.spans))
     return spans
 
 
