@@ -332,7 +332,8 @@ class OtlpTrace(models.Model):
     could be told from it.
     """
 
-    trace_id = IdField(primary_key=True, max_length=32)
+    id = models.BigAutoField(primary_key=True)  # in the order of arrival: by random ids pages would be half empty
+    trace_id = IdField(unique=True, max_length=32)
     session_id = IdField(db_index=True)  # no foreign key: a trace of mere HTTP spans has no session
     spans = models.BinaryField()  # zstd of JSON: span id → SpanFacts; empty when closed
     updated_at = models.DateTimeField(auto_now=True)

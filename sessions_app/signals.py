@@ -6,7 +6,7 @@ facts_changed = Signal()
 """Sessions owe a score. `session_ids: list[str]`."""
 
 answers_changed = Signal()
-"""Sessions got an answer, or another one, or another question to it. `session_ids: list[str]`."""
+"""Sessions that were there got an answer, or another one, or another question to it. `session_ids: list[str]`."""
 
 sessions_opened = Signal()
 """Sessions were recorded for the first time. `session_ids: list[str]`."""

@@ -18,7 +18,7 @@ A race for a new session's key, and a deadlock, run the whole transaction again 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
@@ -62,18 +62,27 @@ class Refused(NamedTuple):
 
 
 @in_transaction
-def record_sessions(items: Sequence[SessionData], *, must_exist: bool = False) -> list[Recorded]:
+def record_sessions(
+    items: Sequence[SessionData], *, must_exist: bool = False, locked: dict[str, DiagnosisSession] | None = None
+) -> list[Recorded]:
     """Write `items` in one transaction; the same session may stand in several.
 
+    `locked` are those of their sessions that exist, where the caller has locked them (`lock_sessions`).
     Raises UnknownObjectError when `must_exist` and a session does not.
     """
-    now = timezone.now()
-    book = _Book.open({item["session_id"] for item in items}, now, must_exist=must_exist)
+    session_ids = {item["session_id"] for item in items}
+    book = _Book.open(session_ids, lock_sessions(session_ids) if locked is None else locked, must_exist=must_exist)
     book.load_children(items)
     for item in items:
         book.take(item)
     book.save()
     return [Recorded(item["session_id"], item["session_id"] in book.new_ids) for item in items]
+
+
+def lock_sessions(session_ids: Collection[str]) -> dict[str, DiagnosisSession]:
+    """Those of these sessions that exist, locked in the order of their ids."""
+    rows = DiagnosisSession.objects.select_for_update().filter(session_id__in=session_ids).order_by("session_id")
+    return {row.session_id: row for row in rows}
 
 
 def record_batch(items: Sequence[SessionData]) -> Iterator[Recorded | Refused]:
@@ -149,10 +158,10 @@ class _Book:
     with_new_answer: set[str] = field(default_factory=set)
 
     @classmethod
-    def open(cls, session_ids: set[str], now: datetime, *, must_exist: bool) -> _Book:
-        """Lock the sessions that exist, in the order of their ids."""
-        locked = DiagnosisSession.objects.select_for_update().filter(session_id__in=session_ids)
-        sessions = {row.session_id: row for row in locked.order_by("session_id")}
+    def open(cls, session_ids: set[str], locked: Mapping[str, DiagnosisSession], *, must_exist: bool) -> _Book:
+        """Begin with the sessions that exist, and new ones for the others."""
+        now = timezone.now()
+        sessions = dict(locked)
         missing = session_ids - sessions.keys()
         if missing and must_exist:
             raise UnknownObjectError(gettext("There is no session %(id)s.") % {"id": min(missing)})
@@ -425,7 +434,7 @@ class _Book:
     def _announce(self) -> None:
         for signal, session_ids in (
             (signals.sessions_opened, self.new_ids),
-            (signals.answers_changed, self.with_new_answer),
+            (signals.answers_changed, self.with_new_answer - self.new_ids),
             (signals.facts_changed, {sid for sid in self.with_new_evidence if self.sessions[sid].is_finished}),
         ):
             if session_ids:

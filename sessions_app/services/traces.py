@@ -28,7 +28,7 @@ from sessions_app.otlp.spans import Span
 from sessions_app.records import SessionData
 from sessions_app.rules import RULE_KEYS
 from sessions_app.services.bulk import insert, new_row, upsert
-from sessions_app.services.recording import record_sessions
+from sessions_app.services.recording import lock_sessions, record_sessions
 
 TRACES_A_TRANSACTION = 50
 MAX_SPANS = 10_000
@@ -96,7 +96,7 @@ def _store(traces: Traces) -> dict[str, str]:
     book = _Ledgers.open(traces)
     book.refuse_closed_sessions()
     if book.merged:
-        record_sessions(book.derived())
+        record_sessions(book.derived(), locked=book.locked)
         book.save()
     return book.refused
 
@@ -110,6 +110,7 @@ class _Ledgers:
     merged: Traces = field(default_factory=dict)  # those only to which something was added
     packed: dict[str, bytes] = field(default_factory=dict)
     sessions: dict[str, str] = field(default_factory=dict)  # trace id → session id
+    locked: dict[str, DiagnosisSession] = field(default_factory=dict)  # those of the sessions that exist
     others: dict[str, Traces] = field(default_factory=dict)  # session id → its other traces
     refused: dict[str, str] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)  # sessions that no trace tells of any more
@@ -150,9 +151,9 @@ class _Ledgers:
 
     def _read_others(self) -> None:
         affected = self._affected
-        if shared := affected - self.merged.keys():
-            locked = DiagnosisSession.objects.select_for_update().filter(session_id__in=shared).order_by("session_id")
-            list(locked.values_list("pk"))
+        if not affected:
+            return
+        self.locked = lock_sessions(affected)
         for row in OtlpTrace.objects.filter(session_id__in=affected).exclude(trace_id__in=self.merged):
             self.others.setdefault(row.session_id, {})[row.trace_id] = {} if row.closed_at else _unpack(row)
 
@@ -188,12 +189,12 @@ class _Ledgers:
 
     def save(self) -> None:
         """Write the ledgers, let the sessions go that stood in, tell what people judged."""
-        rows = [
-            new_row(OtlpTrace, trace_id=trace_id, session_id=self.sessions[trace_id], spans=self.packed[trace_id])
-            for trace_id in self.merged
-        ]
-        insert(OtlpTrace, [row for row in rows if row.trace_id not in self.rows])
-        upsert(OtlpTrace, [row for row in rows if row.trace_id in self.rows], ["session_id", "spans", "updated_at"])
+        new = [new_row(OtlpTrace, trace_id=trace_id) for trace_id in self.merged if trace_id not in self.rows]
+        old = [self.rows[trace_id] for trace_id in self.merged if trace_id in self.rows]
+        for row in (*new, *old):
+            row.session_id, row.spans = self.sessions[row.trace_id], self.packed[row.trace_id]
+        insert(OtlpTrace, new)
+        upsert(OtlpTrace, old, ["session_id", "spans", "updated_at"])
         for session_id in sorted(self.left):
             _delete_blank(session_id)
         for trace_id, spans in self.merged.items():
