@@ -208,15 +208,6 @@ class CaseLibrary(models.Model):
         """Whether a reader changed their mind since a reviewer worked on it."""
         return self.flagged_at is not None
 
-    def missing_for_publication(self) -> dict[str, str]:
-        """Field → what it lacks."""
-        return rules.missing_for_publication(
-            fault_category=self.fault_category_id,
-            title=self.title,
-            root_cause=self.root_cause,
-            solution=self.solution,
-        )
-
 
 class CaseTransition(Transition):
     """What was done to a case."""

@@ -1,9 +1,10 @@
-"""Decisions about cases: what may follow what, and what a case needs before agents may see it. Pure."""
+"""Decisions about cases: what may follow what, and what speaks against giving a case to the agents. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from django.utils.translation import gettext_noop
 
@@ -29,15 +30,36 @@ def title_of(query: str) -> str:
     return " ".join(query[: TITLE_CHARS * 4].split())[:TITLE_CHARS]
 
 
-def missing_for_publication(*, fault_category: str, title: str, root_cause: str, solution: str) -> dict[str, str]:
-    """Field → what it lacks; empty when the case may be published."""
-    found: dict[str, str] = {}
-    if fault_category == GENERAL:
-        found["fault_category"] = gettext_noop("A published case needs a category beyond GENERAL.")
-    for name, value in (("title", title), ("root_cause", root_cause), ("solution", solution)):
-        if not value.strip():
-            found[name] = gettext_noop("A published case needs this.")
-    return found
+class Objection(NamedTuple):
+    """Why a case may not be published yet: the field, and what is wrong with it, to be translated."""
+
+    field: str
+    text: str
+    params: Mapping[str, str] = {}
+
+
+Check = Callable[[Mapping[str, str]], Iterator[Objection]]
+"""Takes what stands in a case, by field."""
+
+
+def _has_category(content: Mapping[str, str]) -> Iterator[Objection]:
+    if content["fault_category"] == GENERAL:
+        yield Objection("fault_category", gettext_noop("A published case needs a category beyond GENERAL."))
+
+
+def _has_texts(content: Mapping[str, str]) -> Iterator[Objection]:
+    for name in ("title", "root_cause", "solution"):
+        if not re.search(r"\w", content[name]):  # dashes and what has no width say nothing
+            yield Objection(name, gettext_noop("A published case needs this."))
+
+
+PUBLICATION_CHECKS: Sequence[Check] = (_has_category, _has_texts)
+"""What a case must pass before agents may see it."""
+
+
+def objections_to_publication(content: Mapping[str, str]) -> list[Objection]:
+    """All that speaks against publishing a case with this content."""
+    return [objection for check in PUBLICATION_CHECKS for objection in check(content)]
 
 
 def state_after_enrichment(state: str) -> str:

@@ -3,6 +3,8 @@
 import pytest
 
 from cases_app.models import FaultCategory
+from cases_app.rules import objections_to_publication
+from cases_app.services.enrichment import content_of
 from tests.factories import CaseFactory, InvocationFactory, SessionFactory, TriageFactory, UserFactory
 
 
@@ -23,7 +25,7 @@ def test_scoring_runs_in_a_test(api, score_due):
 def test_factories_make_valid_rows(db):
     assert CaseFactory().diagnosis.feedback == "useful"
     assert CaseFactory(manual=True).diagnosis is None
-    assert CaseFactory(published=True).missing_for_publication() == {}
+    assert objections_to_publication(content_of(CaseFactory(published=True))) == []
     assert TriageFactory().session.feedback == "not_useful"
 
 

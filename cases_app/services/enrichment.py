@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, TypedDict
+from collections.abc import Mapping
+from typing import Any, TypedDict, cast
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -25,6 +26,17 @@ class CaseContent(TypedDict):
     title: str
     root_cause: str
     solution: str
+
+
+def content_of(case: CaseLibrary) -> CaseContent:
+    """What stands in a case."""
+    return {
+        "fault_category": case.fault_category_id,
+        "error_code": case.error_code,
+        "title": case.title,
+        "root_cause": case.root_cause,
+        "solution": case.solution,
+    }
 
 
 class StaleCaseError(ConflictError):
@@ -80,15 +92,7 @@ def publish_case(*, case_id: uuid.UUID, reviewer: AbstractBaseUser) -> CaseLibra
     """Give the case to the agents. Raises InvalidInputError naming what is missing, ConflictError."""
     case = _locked(case_id)
     _check_state(case, "publish")
-    _check_complete(
-        {
-            "fault_category": case.fault_category_id,
-            "error_code": case.error_code,
-            "title": case.title,
-            "root_cause": case.root_cause,
-            "solution": case.solution,
-        }
-    )
+    _check_complete(content_of(case))
     return _move(case, "publish", CaseStatus.PUBLISHED, reviewer, "")
 
 
@@ -170,16 +174,11 @@ def _check_category(code: str) -> None:
 
 
 def _check_complete(content: CaseContent) -> None:
-    missing = rules.missing_for_publication(
-        fault_category=content["fault_category"],
-        title=content["title"],
-        root_cause=content["root_cause"],
-        solution=content["solution"],
-    )
-    if missing:
-        raise InvalidInputError(
-            _("The case is not complete."), errors={name: [_(text)] for name, text in missing.items()}
-        )
+    errors: dict[str, list[str]] = {}
+    for objection in rules.objections_to_publication(cast(Mapping[str, str], content)):
+        errors.setdefault(objection.field, []).append(_(objection.text) % objection.params)
+    if errors:
+        raise InvalidInputError(_("The case is not complete."), errors=errors)
 
 
 def _log(case: CaseLibrary, action: str, source: str, actor: AbstractBaseUser, reason: str) -> None:
