@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from django.utils.translation import gettext_noop
@@ -70,32 +70,3 @@ def state_after_enrichment(state: str) -> str:
 def state_after_restoring(fault_category: str) -> str:
     """A restored case is enriched when it has a category of its own, else a draft again."""
     return DRAFT if fault_category == GENERAL else ENRICHED
-
-
-SUGGESTIONS = 3
-SUGGEST_CHARS = 20_000
-PREFIX_CHARS = 4
-
-
-def rank_by_keywords(question: str, answer: str, keywords: Mapping[str, Iterable[str]]) -> list[str]:
-    """The SUGGESTIONS categories whose keywords occur most; one in the question weighs as two in the answer.
-
-    Only the beginning of long texts is read. A keyword of Latin letters or digits counts at the beginning of a word, a
-    short one only as a word of its own: `hikari` is in `HikariPool-1`, `gc` is not in `gcp`.
-    """
-    asked, answered = (text[:SUGGEST_CHARS].lower() for text in (question, answer))
-    found = {
-        code: sum(2 * _occurs(word.lower(), asked) + _occurs(word.lower(), answered) for word in words)
-        for code, words in keywords.items()
-    }
-    ranked = sorted((code for code, weight in found.items() if weight), key=lambda code: (-found[code], code))
-    return ranked[:SUGGESTIONS]
-
-
-def _occurs(word: str, text: str) -> bool:
-    if not word.strip():
-        return False
-    if not word.isascii():
-        return word in text
-    end = "(?![a-z0-9])" if len(word) < PREFIX_CHARS else ""
-    return re.search(rf"(?<![a-z0-9]){re.escape(word)}{end}", text) is not None

@@ -24,6 +24,7 @@ from cases_app.admin.forms import CaseForm
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
 from cases_app.panels import TEMPLATE as OWN_PANEL
 from cases_app.selectors import enrichment as selectors
+from cases_app.selectors.suggestions import suggestions_for
 from cases_app.services import enrichment
 from cases_app.services.enrichment import StaleCaseError
 from sessions_app.errors import ConflictError, InvalidInputError
@@ -307,6 +308,8 @@ class CaseLibraryAdmin(ObjectPageAdmin):
         history = selectors.history(case)
         if form is None and self.may_write(request, case):
             form = CaseForm.of(case, history[0].pk if history else 0)
+        if form is not None:
+            form.offer(suggestions_for(case))
         session = case.diagnosis
         panels = panels_of(request, session) if session else []
         context = {

@@ -43,7 +43,10 @@ class FaultCategoryForm(forms.ModelForm[FaultCategory]):
     keywords = KeywordsField(
         label=_("Keywords"),
         required=False,
-        help_text=_("One a line, in any language. They suggest this category for a case whose text holds them."),
+        help_text=_(
+            "One a line, in any language. They suggest this category for a case whose session holds them: in its "
+            "texts, or in the names of its alerts, tools and agents. The beginning of a word is enough."
+        ),
     )
 
     class Meta:

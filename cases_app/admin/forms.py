@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from django import forms
+from django.forms.boundfield import BoundField
 from django.http import QueryDict
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from cases_app import rules
 from cases_app.admin.differences import Difference, compare
+from cases_app.admin.places import place_of
 from cases_app.models import CaseLibrary, FaultCategory
-from cases_app.services.enrichment import CaseContent
+from cases_app.selectors.suggestions import Suggestion, Suggestions
+from cases_app.services.enrichment import CaseContent, content_of
 from sessions_app.forms import LongTextField, ServiceForm
+from sessions_app.templatetags.desk import excerpt
 
 CONTENT = ("fault_category", "error_code", "title", "root_cause", "solution")
+PREVIEW_CHARS = 160
 
 
-def content_of(case: CaseLibrary) -> CaseContent:
-    """What stands in a case."""
-    return {
-        "fault_category": case.fault_category_id,
-        "error_code": case.error_code,
-        "title": case.title,
-        "root_cause": case.root_cause,
-        "solution": case.solution,
-    }
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A suggestion as it is shown."""
+
+    suggestion: Suggestion
+    text: str  # what a person reads for its value
+
+    @property
+    def preview(self) -> str:
+        """The beginning of it, in one line."""
+        return excerpt(self.text, PREVIEW_CHARS)
+
+    @property
+    def places(self) -> list[SafeString]:
+        """Where it came from."""
+        return [place_of(found) for found in self.suggestion.evidence]
 
 
 class CaseForm(ServiceForm):
@@ -69,31 +83,43 @@ class CaseForm(ServiceForm):
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
     seen = forms.IntegerField(widget=forms.HiddenInput, required=False)  # the last row of history that was shown
 
-    def __init__(
-        self, data: Mapping[str, Any] | None = None, *, question: str = "", answer: str = "", **kwargs: Any
-    ) -> None:
+    def __init__(self, data: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(data, **kwargs)
-        categories = list(FaultCategory.objects.all())
-        keywords = {category.code: category.keywords for category in categories}
-        suggested = rules.rank_by_keywords(question, answer, keywords)
-        names = {category.code: str(category) for category in categories}
-        field = cast(forms.ChoiceField, self.fields["fault_category"])
-        field.choices = _choices(names, suggested)
-        if suggested:
-            field.help_text = _("The text suggests: %(names)s") % {
-                "names": ", ".join(names[code] for code in suggested)
-            }
+        self.categories = {category.code: str(category) for category in FaultCategory.objects.all()}
+        self.suggested: dict[str, list[Offer]] = {}
+        self._order_categories([])
 
     @classmethod
     def of(cls, case: CaseLibrary, last_row: int, data: Mapping[str, Any] | None = None) -> CaseForm:
         """The form over what stands in `case`, with what somebody typed where there is `data`."""
-        session = case.diagnosis
-        return cls(
-            data,
-            initial={**content_of(case), "version": case.version, "seen": last_row},
-            question=" ".join([case.error_code, case.title, session.query if session else ""]),
-            answer=(session.answer if session else None) or case.root_cause,
-        )
+        return cls(data, initial={**content_of(case), "version": case.version, "seen": last_row})
+
+    def offer(self, suggestions: Suggestions) -> None:
+        """Show beside each field what it could hold. A category that is no more is not offered."""
+        categories = [one for one in suggestions.get("fault_category", []) if one.value in self.categories]
+        self._order_categories([one.value for one in categories])
+        for name, found in {**suggestions, "fault_category": categories}.items():
+            self.suggested[name] = [
+                Offer(one, self.categories.get(one.value, "") if name == "fault_category" else one.value)
+                for one in found
+            ]
+
+    def rows(self) -> Iterator[tuple[BoundField, list[Offer], int]]:
+        """Each field that is seen, with its suggestions and the key that takes the first of them."""
+        for key, field in enumerate(self.visible_fields(), start=1):
+            yield field, self.suggested.get(field.name, []), key
+
+    def values(self) -> dict[str, list[str]]:
+        """For the script of the page: field → what its buttons put there."""
+        return {name: [one.suggestion.value for one in offers] for name, offers in self.suggested.items() if offers}
+
+    def _order_categories(self, suggested: list[str]) -> None:
+        """GENERAL, then what the text suggests under a head of its own, then the others."""
+        names = self.categories
+        first = [(code, name) for code, name in names.items() if code == rules.GENERAL]
+        others = [(code, name) for code, name in names.items() if code not in (rules.GENERAL, *suggested)]
+        groups = [(_("Suggested"), [(code, names[code]) for code in suggested]), (_("Others"), others)]
+        cast(forms.ChoiceField, self.fields["fault_category"]).choices = [*first, *(groups if suggested else others)]
 
     @property
     def content(self) -> CaseContent:
@@ -122,12 +148,3 @@ class CaseForm(ServiceForm):
 
     def _as_opened(self, name: str) -> str:
         return str(self.fields[name].to_python(self.data.get(self.add_initial_prefix(name), "")))
-
-
-def _choices(names: dict[str, str], suggested: list[str]) -> list[Any]:
-    """GENERAL, then what the text suggests under a head of its own, then the others."""
-    first = [(code, name) for code, name in names.items() if code == rules.GENERAL]
-    others = [(code, name) for code, name in names.items() if code not in (rules.GENERAL, *suggested)]
-    if not suggested:
-        return [*first, *others]
-    return [*first, (_("Suggested"), [(code, names[code]) for code in suggested]), (_("Others"), others)]

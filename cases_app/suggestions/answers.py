@@ -159,7 +159,7 @@ def _title(answer: str, headings: Sequence[_Heading], *, first_is_title: bool) -
 
 def _title_at(answer: str, start: int, end: int, heading: str) -> Part | None:
     text = answer[start:end]
-    if label := _TITLE_LABEL.match(text):
+    if label := TITLE_LABEL.match(text):
         start, text = start + label.end(), text[label.end() :]
     start += len(text) - len(text.lstrip(_MARKUP))
     raw = answer[start : min(end, start + MAX_TITLE_CHARS)].rstrip(_MARKUP)
@@ -169,9 +169,7 @@ def _title_at(answer: str, start: int, end: int, heading: str) -> Part | None:
 TITLE_AMONG = 5
 _TEXT = re.compile(r"[^\s=_*|#-]")
 _MARKUP = " \t\r#*_`"
-_TITLE_LABEL = re.compile(
-    r"[ \t#*_]{0,9}(?:标题|题目|title|заголовок|тема)[ \t*_]{0,4}[:：][ \t*_]{0,4}", re.IGNORECASE
-)
+TITLE_LABEL = re.compile(r"[ \t#*_]{0,9}(?:标题|题目|title|заголовок|тема)[ \t*_]{0,4}[:：][ \t*_]{0,4}", re.IGNORECASE)
 _GENERIC = re.compile(
     r"(?:(?:incident|alert|diagnosis|diagnostic|root cause|fault|analysis|final) ){0,3}"
     r"(?:report|analysis|answer|result)s?|"

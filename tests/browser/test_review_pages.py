@@ -168,6 +168,49 @@ class TestByKeyboard:
         assert (case.status, case.fault_category_id, case.error_code) == ("PUBLISHED", "CACHE", "REDIS_TIMEOUT")
         assert (case.title, case.solution) == ("Keys expire all at once", "Spread the TTLs.")
 
+    def test_an_enrichment_by_accepting_what_is_suggested(self, signed_in, reviewer):
+        session = SessionFactory(
+            feedback="useful", query="redis 缓存雪崩", metadata={"alert": {"name": "CacheMissHigh"}},
+            answer="# Keys expire at once\n## 根因\nOne TTL & <b>all</b>.\n\n## 解决方案\nSpread them.\n",
+        )  # fmt: skip
+        case = CaseFactory(diagnosis=session)
+        page = signed_in(reviewer)
+        page.goto(page_of(case))
+        before = page.get_by_label("Solution", exact=True).input_value()
+        page.keyboard.press("5")
+        assert page.get_by_label("Solution", exact=True).input_value() == "Spread them."
+        page.keyboard.press("5")  # taken back
+        assert page.get_by_label("Solution", exact=True).input_value() == before
+        page.keyboard.press("0")
+        tab_to(page, "Save and publish")
+        assert page.get_by_role("button", name="Take Spread them.").get_attribute("aria-pressed") == "true"
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        page.get_by_text("The case is published").wait_for()
+        case.refresh_from_db()
+        assert (case.status, case.fault_category_id, case.error_code) == ("PUBLISHED", "CACHE", "CacheMissHigh")
+        assert (case.title, case.solution) == ("Keys expire at once", "Spread them.")
+        assert case.root_cause == "One TTL & <b>all</b>."
+
+    def test_keys_do_nothing_where_somebody_writes(self, signed_in, reviewer):
+        case = CaseFactory(diagnosis=SessionFactory(query="redis", answer="## Cause\nx\n## Fix\ny"))
+        page = signed_in(reviewer)
+        page.goto(page_of(case))
+        title = page.get_by_label("Title", exact=True)
+        title.focus()
+        page.keyboard.press("End")
+        page.keyboard.type("0 4 5")
+        assert title.input_value() == "redis0 4 5"
+        assert page.get_by_label("Root cause", exact=True).input_value() == case.root_cause
+        page.keyboard.press("Control+a")
+        page.get_by_role("button", name="Take x").press("Enter")
+        assert page.get_by_label("Root cause", exact=True).input_value() == "x"
+        page.get_by_label("Root cause", exact=True).press("End")
+        page.keyboard.type("!")  # written on: no longer to be taken back
+        page.get_by_role("button", name="Take x").press("Enter")
+        page.get_by_role("button", name="Take x").press("Enter")
+        assert page.get_by_label("Root cause", exact=True).input_value() == "x!"
+
     def test_enter_in_a_field_decides_nothing(self, signed_in, reviewer):
         case = CaseFactory()
         page = signed_in(reviewer)
@@ -277,8 +320,9 @@ class TestHostileText:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_fit_their_window(width, theme, signed_in, lead, screenshot):
     session = SessionFactory(
-        rejected=True, scored=True, confidence=92, query="缓存雪崩 " * 30, answer="| a | b |\n|-|-|\n|1|2|"
-    )
+        rejected=True, scored=True, confidence=92, query="缓存雪崩 " * 30, metadata={"alert": {"name": "Cache" * 25}},
+        answer=f"# Keys expire\n## Cause\n| a | b |\n|-|-|\n|1|2|\n## {'Solution ' * 8}\n" + "Spread the TTLs. " * 40,
+    )  # fmt: skip
     InvocationFactory(step__session=session, l0_hit=True)
     review, case = TriageFactory(session=session), CaseFactory(diagnosis=session, error_code="X" * 120, title="y" * 200)
     triage.claim(review_id=review.pk, reviewer=lead)
