@@ -256,6 +256,8 @@ class _Book:
             if gone:
                 kept = {key: value for key, value in stored.items() if key not in gone}
                 values[name] = kept or getattr(_blank(DiagnosisSession), name)
+        if told.get("is_sanitised") and not said.get("is_sanitised"):
+            values["is_sanitised"] = False
         if session.status == (told.get("status") or Status.RUNNING):
             values["status"] = said.get("status") or Status.RUNNING
         for name, value in values.items():

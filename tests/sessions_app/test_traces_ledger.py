@@ -62,6 +62,15 @@ def test_a_stand_in_that_somebody_spoke_of_stays_with_all_it_had(api):
     assert DiagnosisSession.objects.get(session_id="s-1").answer == "so."
 
 
+def test_a_mark_of_replaced_characters_goes_with_the_span_that_had_them():
+    record(span(1, "run", {**AGENT, "input.value": "nul\x00"}))
+    assert DiagnosisSession.objects.get().is_sanitised
+    record(span(1, "other run", {**AGENT, "diagnosis.session.id": TRACE}, trace="b" * 32))
+    record(span(2, "chain", {**AGENT, **NAMED}))
+    marks = dict(DiagnosisSession.objects.values_list("session_id", "is_sanitised"))
+    assert marks == {TRACE: False, "s-1": True}
+
+
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])
 def test_where_spans_name_different_sessions_the_earliest_holds_in_any_order(order):
     told = {
