@@ -113,6 +113,8 @@ def _database() -> dict[str, Any]:
     if database["ENGINE"].endswith("mysql"):
         options.setdefault("charset", "utf8mb4")
         options.setdefault("connect_timeout", 5)
+        if seconds := env.int("DATABASE_READ_TIMEOUT", default=0):
+            options["read_timeout"] = options["write_timeout"] = seconds
         # At REPEATABLE READ the loser of a race cannot see the winner's row (Django ticket 27683).
         options["isolation_level"] = "read committed"
         options["init_command"] = "SET sql_mode='TRADITIONAL', innodb_strict_mode=1, innodb_lock_wait_timeout=10"

@@ -10,6 +10,8 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# A database that says nothing must not hold a thread for ever; migrations and workers may wait.
+os.environ.setdefault("DATABASE_READ_TIMEOUT", "30")
 
 _CHUNK = 64 * 1024
 _IN_MEMORY = 1024 * 1024

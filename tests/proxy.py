@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 
 from tests.stack import free_port
 
 
 class Proxy:
-    """Passes TCP on to a server. `cut` ends all connections and refuses new ones; `mend` lets them through again."""
+    """Passes TCP on to a server.
+
+    `cut` ends all connections and refuses new ones; `mend` lets them through again. While `is_frozen`, connections are
+    taken and what comes is kept, but nothing goes on.
+    """
+
+    is_frozen = False
 
     def __init__(self, host: str, port: int) -> None:
         self.target = (host, port)
@@ -52,17 +59,18 @@ class Proxy:
         with client, suppress(OSError), socket.create_connection(self.target) as server:
             with self._lock:
                 self._open |= {client, server}
-            back = threading.Thread(target=_copy, args=(server, client), daemon=True)
+            back = threading.Thread(target=self._copy, args=(server, client), daemon=True)
             back.start()
-            _copy(client, server)
+            self._copy(client, server)
             back.join()
             with self._lock:
                 self._open -= {client, server}
 
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while data := source.recv(65_536):
-            target.sendall(data)
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
+    def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                while self.is_frozen:
+                    time.sleep(0.05)
+                target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)

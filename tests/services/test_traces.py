@@ -39,7 +39,8 @@ def url(stack, proxy) -> Iterator[str]:
     command = [part.replace(str(stack.web_port), str(port)) for part in stack.web.command]
     server = stack.web.environment["DATABASE_URL"].rsplit("@", 1)
     database_url = f"{server[0]}@127.0.0.1:{proxy.port}/{stack.database}"
-    web = Process("web-behind-proxy", command, {**stack.web.environment, "DATABASE_URL": database_url})
+    environment = {**stack.web.environment, "DATABASE_URL": database_url, "DATABASE_READ_TIMEOUT": "3"}
+    web = Process("web-behind-proxy", command, environment)
     web.start()
     address = f"http://127.0.0.1:{port}"
     try:
@@ -112,6 +113,18 @@ def test_without_its_database_the_receiver_says_when_to_send_again(stack, url, p
         assert seconds < 5
     proxy.mend()
     assert post(stack, url, data, content_type)[0] == 200
+
+
+def test_a_database_that_says_nothing_holds_no_request_for_long(stack, url, proxy):
+    data = protobuf(request(span(1, "chat", {"gen_ai.operation.name": "chat"}, trace=uuid.uuid4().hex)))
+    assert post(stack, url, data, "application/x-protobuf")[0] == 200
+    proxy.is_frozen = True
+    code, headers, _, seconds = post(stack, url, data, "application/x-protobuf")
+    assert (code, bool(headers["Retry-After"])) == (503, True)
+    assert seconds < 15
+    proxy.is_frozen = False
+    proxy.break_connections()
+    assert post(stack, url, data, "application/x-protobuf")[0] == 200
 
 
 def test_an_exporter_delivers_after_the_databases_return_and_everything_is_there_once(stack, proxy, exporter, new_ids):
