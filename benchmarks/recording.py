@@ -57,15 +57,20 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=1000, help="sessions a case (default 1000)")
     parser.add_argument("--database", choices=("mysql", "sqlite", "both"), default="both")
     parser.add_argument("--mysql-url", default=os.environ.get("BENCH_DATABASE_URL", DEFAULT_MYSQL))
+    parser.add_argument("--case", default="", help="only cases whose name holds this, such as 'OTLP, 20'")
+    parser.add_argument("--connections", type=int, choices=(1, 4, 16), help="only cases with so many connections")
     arguments = parser.parse_args()
+    cases = [
+        case for case in CASES if arguments.case in case.name and arguments.connections in (None, case.connections)
+    ]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         urls = {"sqlite": f"sqlite:///{folder}/bench.sqlite3", "mysql": arguments.mysql_url}
         wanted = urls if arguments.database == "both" else {arguments.database: urls[arguments.database]}
         for kind, url in wanted.items():
-            _run(kind, url, Path(folder) / kind, arguments.sessions)
+            _run(kind, url, Path(folder) / kind, arguments.sessions, cases)
 
 
-def _run(kind: str, url: str, folder: Path, sessions: int) -> None:
+def _run(kind: str, url: str, folder: Path, sessions: int, cases: list[Case]) -> None:
     folder.mkdir()
     environment = {
         **os.environ,
@@ -80,7 +85,7 @@ def _run(kind: str, url: str, folder: Path, sessions: int) -> None:
     print(f"\n{kind}: {sessions} sessions a case of {len(otlp_body(range(1))) / 1000:.0f} kB each\n")
     print("| case | connections | processes | sessions/s | of raw INSERTs | CPU ms/session | peak MB | kB stored |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
-    for case in CASES:
+    for case in cases:
         _manage(environment, "empty")
         figures = _measure(case, environment, key, sessions)
         stored = float(_manage(environment, "bytes").strip().splitlines()[-1]) / sessions / 1000

@@ -89,18 +89,20 @@ def _span(raw: msgspec.Raw, trace: JaegerTrace, origins: dict[str, Origin], read
         origin = origins.get(span.processID or "") or (_origin(span.process) if span.process else Origin())
         parent = _parent(span)
         return checked(
-            trace_id=read_id(span.traceID or trace.traceID or "", TRACE_DIGITS),
-            span_id=read_id(span.spanID or "", SPAN_DIGITS),
-            parent_id=read_id(parent, SPAN_DIGITS) if parent else "",
-            name=span.operationName or "",
-            scope=str(attributes.get("otel.scope.name", attributes.get("otel.library.name", ""))),
-            service=origin.service,
-            start_ns=span.startTime * 1000,
-            end_ns=(span.startTime + span.duration) * 1000,
-            status=_status(attributes),
-            status_message=str(attributes.get("otel.status_description", "")),
-            attributes=origin.own | attributes,
-            events=[_event(log) for log in span.logs or ()],
+            Span(
+                trace_id=read_id(span.traceID or trace.traceID or "", TRACE_DIGITS),
+                span_id=read_id(span.spanID or "", SPAN_DIGITS),
+                parent_id=read_id(parent, SPAN_DIGITS) if parent else "",
+                name=span.operationName or "",
+                scope=str(attributes.get("otel.scope.name", attributes.get("otel.library.name", ""))),
+                service=origin.service,
+                start_ns=span.startTime * 1000,
+                end_ns=(span.startTime + span.duration) * 1000,
+                status=_status(attributes),
+                status_message=str(attributes.get("otel.status_description", "")),
+                attributes=origin.own | attributes,
+                events=[_event(log) for log in span.logs or ()],
+            )
         )
     except ValueError as error:
         return BadSpan(str(error))

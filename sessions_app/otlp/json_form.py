@@ -180,21 +180,23 @@ def _span(raw: msgspec.Raw, origin: Origin, read_id: IdReader) -> Span | BadSpan
         span: _Span = decode(raw, _SPAN)
         status = span.status or _Status()
         return checked(
-            trace_id=read_id(span.traceId or "", TRACE_DIGITS),
-            span_id=read_id(span.spanId or "", SPAN_DIGITS),
-            parent_id=read_id(span.parentSpanId, SPAN_DIGITS) if span.parentSpanId else "",
-            name=span.name or "",
-            scope=origin.scope,
-            service=origin.service,
-            start_ns=_integer(span.startTimeUnixNano),
-            end_ns=_integer(span.endTimeUnixNano),
-            status=STATUS.get(status.code or 0, ""),
-            status_message=status.message or "",
-            attributes=origin.own | _attributes(span.attributes),
-            events=[
-                SpanEvent(event.name or "", _integer(event.timeUnixNano), _attributes(event.attributes))
-                for event in span.events or ()
-            ],
+            Span(
+                trace_id=read_id(span.traceId or "", TRACE_DIGITS),
+                span_id=read_id(span.spanId or "", SPAN_DIGITS),
+                parent_id=read_id(span.parentSpanId, SPAN_DIGITS) if span.parentSpanId else "",
+                name=span.name or "",
+                scope=origin.scope,
+                service=origin.service,
+                start_ns=_integer(span.startTimeUnixNano),
+                end_ns=_integer(span.endTimeUnixNano),
+                status=STATUS.get(status.code or 0, ""),
+                status_message=status.message or "",
+                attributes=origin.own | _attributes(span.attributes),
+                events=[
+                    SpanEvent(event.name or "", _integer(event.timeUnixNano), _attributes(event.attributes))
+                    for event in span.events or ()
+                ],
+            )
         )
     except ValueError as error:  # msgspec's errors are ValueErrors
         return BadSpan(str(error))

@@ -61,20 +61,22 @@ def _origin(resource: Any) -> Origin:
 def _span(span: Any, origin: Origin) -> Span | BadSpan:
     try:
         return checked(
-            trace_id=span.trace_id.hex(),
-            span_id=span.span_id.hex(),
-            parent_id=span.parent_span_id.hex(),
-            name=span.name,
-            scope=origin.scope,
-            service=origin.service,
-            start_ns=span.start_time_unix_nano,
-            end_ns=span.end_time_unix_nano,
-            status=STATUS.get(span.status.code, ""),
-            status_message=span.status.message,
-            attributes=origin.own | _attributes(span.attributes),
-            events=[
-                SpanEvent(event.name, event.time_unix_nano, _attributes(event.attributes)) for event in span.events
-            ],
+            Span(
+                trace_id=span.trace_id.hex(),
+                span_id=span.span_id.hex(),
+                parent_id=span.parent_span_id.hex(),
+                name=span.name,
+                scope=origin.scope,
+                service=origin.service,
+                start_ns=span.start_time_unix_nano,
+                end_ns=span.end_time_unix_nano,
+                status=STATUS.get(span.status.code, ""),
+                status_message=span.status.message,
+                attributes=origin.own | _attributes(span.attributes),
+                events=[
+                    SpanEvent(event.name, event.time_unix_nano, _attributes(event.attributes)) for event in span.events
+                ],
+            )
         )
     except ValueError as error:
         return BadSpan(str(error))
@@ -87,9 +89,11 @@ def _attributes(pairs: Any) -> dict[str, Any]:
 
 
 def _value(value: Any, depth: int) -> Any:
+    if text := value.string_value:  # most are; asking which it is takes twice as long
+        return text
     kind = value.WhichOneof("value")
     if kind == "string_value":
-        return value.string_value
+        return ""
     if kind is None:
         return None
     if depth > MAX_ATTRIBUTE_DEPTH:

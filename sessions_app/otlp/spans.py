@@ -71,9 +71,8 @@ class Origin:
         return cls(str(attributes.get("service.name", "")), own)
 
 
-def checked(**fields: Any) -> Span:
-    """A span of these fields. Raises ValueError for one without ids, or with times outside of what 64 bits hold."""
-    span = Span(**fields)
+def checked(span: Span) -> Span:
+    """The span. Raises ValueError for one without ids, or with times outside of what 64 bits hold."""
     if len(span.trace_id) != TRACE_DIGITS or not int(span.trace_id, 16):
         raise ValueError("A span needs a trace id of 16 bytes, not all zero.")
     if len(span.span_id) != SPAN_DIGITS or not int(span.span_id, 16):
