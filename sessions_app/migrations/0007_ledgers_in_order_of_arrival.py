@@ -15,32 +15,43 @@ CHUNK = 200
 
 
 def copy(apps: Any, schema_editor: Any) -> None:
-    old, new = apps.get_model("sessions_app", "FormerTrace"), apps.get_model("sessions_app", "OtlpTrace")
     last = ""
-    while rows := list(old.objects.filter(trace_id__gt=last).order_by("trace_id")[:CHUNK]):
-        last = rows[-1].trace_id
-        copies = [
-            new(
-                trace_id=row.trace_id,
-                session_id=row.session_id,
-                spans=zstandard.compress(zlib.decompress(row.spans)) if row.spans else b"",
-                closed_at=row.closed_at,
+    with schema_editor.connection.cursor() as cursor:
+        while True:
+            cursor.execute(
+                "SELECT trace_id, session_id, spans, updated_at, closed_at FROM otlp_trace_former"
+                " WHERE trace_id > %s ORDER BY trace_id LIMIT %s",
+                [last, CHUNK],
             )
-            for row in rows
-        ]
-        new.objects.bulk_create(copies)
-        for row in rows:
-            new.objects.filter(trace_id=row.trace_id).update(updated_at=row.updated_at)
+            rows = cursor.fetchall()
+            if not rows:
+                return
+            last = rows[-1][0]
+            for trace_id, session_id, spans, updated_at, closed_at in rows:
+                packed = zstandard.compress(zlib.decompress(spans)) if spans else b""
+                cursor.execute(
+                    "INSERT INTO otlp_trace (trace_id, session_id, spans, updated_at, closed_at)"
+                    " VALUES (%s, %s, %s, %s, %s)",
+                    [trace_id, session_id, packed, updated_at, closed_at],
+                )
 
 
 class Migration(migrations.Migration):
     dependencies = [("sessions_app", "0006_compressed_tables")]
 
     operations = [
+        # SQLite knows indexes by name alone: the former table's must go before the new one's come.
         migrations.RemoveIndex(model_name="otlptrace", name="otlp_trace_quiet"),
         migrations.AlterField("otlptrace", "session_id", sessions_app.fields.IdField(max_length=64)),
-        migrations.RenameModel("OtlpTrace", "FormerTrace"),
-        migrations.AlterModelTable("FormerTrace", "otlp_trace_former"),
+        migrations.SeparateDatabaseAndState(
+            database_operations=[
+                migrations.RunSQL(
+                    "ALTER TABLE otlp_trace RENAME TO otlp_trace_former",
+                    "ALTER TABLE otlp_trace_former RENAME TO otlp_trace",
+                )
+            ],
+            state_operations=[migrations.DeleteModel("OtlpTrace")],
+        ),
         migrations.CreateModel(
             name="OtlpTrace",
             fields=[
@@ -59,5 +70,5 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.RunPython(copy, migrations.RunPython.noop),
-        migrations.DeleteModel("FormerTrace"),
+        migrations.RunSQL("DROP TABLE otlp_trace_former", migrations.RunSQL.noop),
     ]
