@@ -329,6 +329,11 @@ OTLP_QUIET_SECONDS = env.int("OTLP_QUIET_SECONDS", default=300)
 OTLP_LEDGER_DAYS = env.int("OTLP_LEDGER_DAYS", default=7)
 EVALUATION_MAX_ATTEMPTS = env.int("EVALUATION_MAX_ATTEMPTS", default=5)
 TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
+# A question is asked again when it comes within this time, among this many before it, and is at least so much alike.
+RE_ASK_WINDOW_SECONDS = env.int("RE_ASK_WINDOW_SECONDS", default=120)
+RE_ASK_DEPTH = env.int("RE_ASK_DEPTH", default=5)
+RE_ASK_THRESHOLD = env.float("RE_ASK_THRESHOLD", default=0.7)
+SIMILARITY = env.str("SIMILARITY", default="feedback_app.similarity.words_and_characters")
 
 # -- logs ------------------------------------------------------------------------------------------------------------
 

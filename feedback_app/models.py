@@ -68,8 +68,8 @@ class AgentFeedback(models.Model):
     """One feedback event. Append-only.
 
     `value`: thumbs +1/−1; star 0–1; correction and edit: edit distance 0–1; re_ask: similarity 0–1.
-    `payload` by type: star `{stars}`; correction `{original, corrected, userNote?}`; edit `{original, edited}`;
-    re_ask `{question, previousQuestion}`; any of them `{comment?}`.
+    `payload` by type: star `{stars}`; correction `{original, corrected, userNote?}`; edit `{original, edited,
+    diff}`; re_ask `{question, previousQuestion}`; any of them `{comment?}`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

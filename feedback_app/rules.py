@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
-from rapidfuzz.distance import Indel
+
+from feedback_app.difference import edit_distance, unified_diff
+from feedback_app.similarity import Similarity, words_and_characters
 
 EVENT_TYPES = ("thumbs", "star", "correction", "re_ask", "edit")
 
@@ -50,38 +52,21 @@ class Reading(NamedTuple):
 class Kind:
     """One kind of event: which payload keys it knows, and how it is read."""
 
-    read: Callable[[Any, dict[str, Any]], Reading]
+    read: Callable[[Any, dict[str, Any], Similarity], Reading]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ("comment",)
 
 
-def read_event(kind: str, value: Any, payload: Mapping[str, Any]) -> Reading:
+def read_event(
+    kind: str, value: Any, payload: Mapping[str, Any], similarity: Similarity = words_and_characters
+) -> Reading:
     """The number and payload of one event. Raises EventError naming what is wrong."""
     known = KINDS[kind]
     unknown = set(payload) - {*known.required, *known.optional}
     if unknown:
         raise EventError(f"payload.{min(unknown)}", _("Unknown field."))
     texts = {name: _text(payload, name, required=name in known.required) for name in (*known.required, *known.optional)}
-    return known.read(value, {name: text for name, text in texts.items() if text is not None})
-
-
-def edit_distance(original: str, edited: str) -> float:
-    """0 (unchanged) to 1 (nothing left): 1 − 2·LCS / (len + len), as `difflib`'s ratio, in bounded time."""
-    return round(float(Indel.normalized_distance(original, edited)), 4)
-
-
-def similarity(one: str, other: str) -> float:
-    """Jaccard over words; over character bigrams where a text has no spaces to tell words by."""
-    a, b = _features(one), _features(other)
-    return len(a & b) / len(a | b) if a and b else 0.0
-
-
-def _features(text: str) -> set[str]:
-    words = text.lower().split()
-    if len(words) > 1 or not text.strip():
-        return set(words)
-    word = words[0]
-    return {word[i : i + 2] for i in range(len(word) - 1)} or {word}
+    return known.read(value, {name: text for name, text in texts.items() if text is not None}, similarity)
 
 
 def _text(payload: Mapping[str, Any], name: str, *, required: bool) -> str | None:
@@ -97,13 +82,13 @@ def _text(payload: Mapping[str, Any], name: str, *, required: bool) -> str | Non
     return text
 
 
-def _thumbs(value: Any, payload: dict[str, Any]) -> Reading:
+def _thumbs(value: Any, payload: dict[str, Any], similarity: Similarity) -> Reading:
     if value not in ("up", "down"):
         raise EventError("value", _('A thumbs event has the value "up" or "down".'))
     return Reading(1.0 if value == "up" else -1.0, payload)
 
 
-def _star(value: Any, payload: dict[str, Any]) -> Reading:
+def _star(value: Any, payload: dict[str, Any], similarity: Similarity) -> Reading:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
         raise EventError("value", _("A star event has a whole value from 1 to 5."))
     if not MIN_STARS <= value <= MAX_STARS:
@@ -111,15 +96,16 @@ def _star(value: Any, payload: dict[str, Any]) -> Reading:
     return Reading((value - 1) / 4.0, {**payload, "stars": int(value)})
 
 
-def _correction(value: Any, payload: dict[str, Any]) -> Reading:
+def _correction(value: Any, payload: dict[str, Any], similarity: Similarity) -> Reading:
     return Reading(edit_distance(payload["original"], payload["corrected"]), payload)
 
 
-def _edit(value: Any, payload: dict[str, Any]) -> Reading:
-    return Reading(edit_distance(payload["original"], payload["edited"]), payload)
+def _edit(value: Any, payload: dict[str, Any], similarity: Similarity) -> Reading:
+    original, edited = payload["original"], payload["edited"]
+    return Reading(edit_distance(original, edited), {**payload, "diff": unified_diff(original, edited)})
 
 
-def _re_ask(value: Any, payload: dict[str, Any]) -> Reading:
+def _re_ask(value: Any, payload: dict[str, Any], similarity: Similarity) -> Reading:
     return Reading(round(similarity(payload["question"], payload["previousQuestion"]), 4), payload)
 
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cases_app.services import creation
-from feedback_app import rules
+from feedback_app import rules, similarity
 from feedback_app.models import AgentFeedback, EventSource, EventType
 from feedback_app.services import triage
 from sessions_app.db import in_transaction
@@ -85,7 +85,9 @@ def record_event(data: EventData) -> Outcome:
     (also for a clientEventId that belongs to another event), UnknownObjectError.
     """
     try:
-        reading = rules.read_event(data["type"], data.get("value"), data.get("payload") or {})
+        reading = rules.read_event(
+            data["type"], data.get("value"), data.get("payload") or {}, similarity=similarity.configured()
+        )
     except rules.EventError as error:
         raise InvalidInputError(str(error), errors={error.field: [str(error)]}) from error
     return _store(data, reading)

@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
 
 from feedback_app import rules
 from feedback_app.models import AgentFeedback
 from sessions_app.services.recording import record_sessions
 
+PASSWORD = {"question": "How do I reset my password please", "previousQuestion": "How do I reset my password"}
+AUSTRALIA = {
+    "original": "The capital of Australia is Sydney.",
+    "corrected": "The capital of Australia is Canberra.",
+    "userNote": "Sydney is the largest city but not the capital.",
+}
+DEAR_JOHN = {"original": "Dear John, I am writing to inform you...", "edited": "Hi John, Just a quick note..."}
+DEAR_JOHN_DIFF = """--- 
++++ 
+@@ -1 +1 @@
+-Dear John, I am writing to inform you...
++Hi John, Just a quick note..."""  # noqa: W291 - so `difflib` writes a file without a name
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "payload", "number", "stored"),
+    [
+        pytest.param("thumbs", "up", {}, 1, {}, id="thumbs-up"),
+        pytest.param("thumbs", "down", {}, -1, {}, id="thumbs-down"),
+        pytest.param("star", 4, {}, 0.75, {"stars": 4}, id="four-stars"),
+        pytest.param("star", 1, {}, 0.0, {"stars": 1}, id="one-star"),
+        pytest.param("star", 5, {}, 1.0, {"stars": 5}, id="five-stars"),
+        pytest.param("correction", None, AUSTRALIA, 0.1389, AUSTRALIA, id="canberra"),
+        pytest.param("re_ask", None, PASSWORD, 0.8571, PASSWORD, id="password"),  # 6 words of 7
+        pytest.param("edit", None, DEAR_JOHN, 0.5652, {**DEAR_JOHN, "diff": DEAR_JOHN_DIFF}, id="dear-john"),
+        # the design's third example of a collector: comments with thumbs
+        pytest.param("thumbs", "up", {"comment": "Great answer"}, 1, {"comment": "Great answer"}, id="great-answer"),
+        pytest.param("thumbs", "down", {"comment": "Wrong ticker"}, -1, {"comment": "Wrong ticker"}, id="wrong-ticker"),
+    ],
+)
+def test_the_examples_of_the_design(kind, value, payload, number, stored):
+    assert rules.read_event(kind, value, payload) == (number, stored)
+
+
+def test_the_edit_is_as_far_as_the_design_prints():
+    """`print(f"Edit distance: {fb['edit_distance']:.2f}")`, with the formula and the diff of the design itself."""
+    original, edited = DEAR_JOHN["original"], DEAR_JOHN["edited"]
+    reading = rules.read_event("edit", None, DEAR_JOHN)
+    assert f"{reading.value:.2f}" == "0.57"
+    assert reading.value == round(1.0 - difflib.SequenceMatcher(None, original, edited).ratio(), 4)
+    lines = difflib.unified_diff(original.splitlines(), edited.splitlines(), lineterm="")
+    assert reading.payload["diff"] == "\n".join(lines)
+
 
 @pytest.mark.parametrize(
     ("kind", "value", "payload", "expected"),
     [
-        pytest.param("thumbs", "up", {}, 1.0, id="thumbs-up"),
-        pytest.param("thumbs", "down", {}, -1.0, id="thumbs-down"),
-        pytest.param("star", 4, {}, 0.75, id="four-stars"),
-        pytest.param("star", 1, {}, 0.0, id="one-star"),
         pytest.param("star", 5.0, {}, 1.0, id="five-stars-as-a-float"),
         pytest.param("edit", None, {"original": "same", "edited": "same"}, 0.0, id="unchanged"),
+        pytest.param("edit", None, {"original": "", "edited": ""}, 0.0, id="nothing-of-nothing"),
+        pytest.param("edit", None, {"original": "", "edited": "new"}, 1.0, id="from-nothing"),
         pytest.param("edit", None, {"original": "abc", "edited": "xyz"}, 1.0, id="rewritten"),
-        pytest.param(
-            "re_ask",
-            None,
-            {"question": "How do I reset my password please", "previousQuestion": "How do I reset my password"},
-            0.8571,
-            id="the-designs-re-ask",
-        ),
+        pytest.param("edit", None, {"original": "a" * 300, "edited": "a" * 150 + "b" * 150}, 0.5, id="half-of-long"),
+        pytest.param("edit", None, {"original": "x" * 20_000, "edited": "y" * 20_000}, 1.0, id="longest"),
         pytest.param(
             "re_ask",
             None,
@@ -39,23 +77,6 @@ def test_each_kind_becomes_its_number(kind, value, payload, expected):
     assert rules.read_event(kind, value, payload).value == expected
 
 
-def test_the_designs_correction_and_edit():
-    correction = {
-        "original": "The capital of Australia is Sydney.",
-        "corrected": "The capital of Australia is Canberra.",
-        "userNote": "Sydney is the largest city but not the capital.",
-    }
-    reading = rules.read_event("correction", None, correction)
-    assert reading.payload == correction
-    assert 0 < reading.value < 0.3
-    edit = rules.read_event(
-        "edit",
-        None,
-        {"original": "Dear John, I am writing to inform you...", "edited": "Hi John, Just a quick note..."},
-    )
-    assert 0.4 < edit.value < 0.7
-
-
 @pytest.mark.parametrize(
     ("kind", "value", "payload", "field"),
     [
@@ -67,6 +88,7 @@ def test_the_designs_correction_and_edit():
         ("edit", None, {"original": "x" * 20_001, "edited": ""}, "payload.original"),
         ("re_ask", None, {"question": "x"}, "payload.previousQuestion"),
         ("thumbs", "up", {"reason": "x"}, "payload.reason"),
+        ("edit", None, {"original": "x", "edited": "y", "diff": "z"}, "payload.diff"),
     ],
 )  # fmt: skip
 def test_what_a_kind_must_carry_is_named(kind, value, payload, field):
