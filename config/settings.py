@@ -190,6 +190,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 4.5},
     },
+    "find-re-asks": {"task": "feedback_app.tasks.find_re_asks", "schedule": 5.0, "options": {"expires": 4.5}},
     "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
 

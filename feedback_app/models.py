@@ -69,7 +69,7 @@ class AgentFeedback(models.Model):
 
     `value`: thumbs +1/−1; star 0–1; correction and edit: edit distance 0–1; re_ask: similarity 0–1.
     `payload` by type: star `{stars}`; correction `{original, corrected, userNote?}`; edit `{original, edited,
-    diff}`; re_ask `{question, previousQuestion}`; any of them `{comment?}`.
+    diff}`; re_ask `{question, previousQuestion, laterSessionId?}`; any of them `{comment?}`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -103,6 +103,7 @@ class AgentFeedback(models.Model):
             models.Index(fields=["agent_id", "created_at", "type", "value", "session"], name="feedback_agent_created"),
             models.Index(fields=["created_at", "type", "value", "session"], name="feedback_created"),
             models.Index(fields=["type"], name="feedback_type"),
+            models.Index(fields=["session", "type"], name="feedback_session_type"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(type__in=EventType.values), name="feedback_type_known"),
@@ -116,6 +117,24 @@ class AgentFeedback(models.Model):
         """The person's own words, if any."""
         payload: Any = self.payload
         return str(payload.get("comment") or payload.get("userNote") or "")
+
+
+class QuestionToCompare(models.Model):
+    """A session whose question is to be compared with those around it. The row is the queue: the worker deletes it.
+
+    Written in the transaction that records the question, a row each time; comparing twice does no harm.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    session_id = IdField()  # no foreign key: a session that is gone needs no comparing
+
+    class Meta:
+        db_table = "question_to_compare"
+        verbose_name = _("question to compare")
+        verbose_name_plural = _("questions to compare")
+
+    def __str__(self) -> str:
+        return str(self.session_id)
 
 
 class TriageState(models.TextChoices):

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from feedback_app import rules
 from feedback_app.models import EventSource
+from feedback_app.services import re_asks
 from feedback_app.services.submission import record_event
 from sessions_app import signals
 from sessions_app.errors import DomainError
@@ -47,6 +48,11 @@ def take_judgements(session_id: str, judgements: list[dict[str, Any]], **_: Any)
             logger.warning("judgement_refused", session_id=session_id, reason=error.message)
 
 
+def note_questions(session_ids: list[str], **_: Any) -> None:
+    """Have these questions compared with those around them."""
+    re_asks.note_questions(session_ids)
+
+
 def _event_id(session_id: str, judgement: Mapping[str, Any]) -> str:
     """The same for the same words about the same session."""
     words = [judgement[key] for key in ("name", "score", "label", "explanation", "id")]
@@ -63,3 +69,4 @@ def _moment(at_ns: int) -> datetime | None:
 def connect() -> None:
     """Called once, when the apps are ready."""
     signals.people_judged.connect(take_judgements, dispatch_uid="feedback_app.take_judgements")
+    signals.questions_asked.connect(note_questions, dispatch_uid="feedback_app.note_questions")

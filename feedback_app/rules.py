@@ -113,7 +113,7 @@ KINDS: Mapping[str, Kind] = {
     "thumbs": Kind(_thumbs),
     "star": Kind(_star),
     "correction": Kind(_correction, required=("original", "corrected"), optional=("userNote", "comment")),
-    "re_ask": Kind(_re_ask, required=("question", "previousQuestion")),
+    "re_ask": Kind(_re_ask, required=("question", "previousQuestion"), optional=("laterSessionId", "comment")),
     "edit": Kind(_edit, required=("original", "edited")),
 }
 

@@ -156,6 +156,7 @@ class _Book:
     touched: set[str] = field(default_factory=set)
     with_new_evidence: set[str] = field(default_factory=set)
     with_new_answer: set[str] = field(default_factory=set)
+    with_new_question: set[str] = field(default_factory=set)
 
     @classmethod
     def open(cls, session_ids: set[str], locked: Mapping[str, DiagnosisSession], *, must_exist: bool) -> _Book:
@@ -193,11 +194,15 @@ class _Book:
 
     def take(self, item: SessionData) -> None:
         """Merge one item into the book."""
+        session = self.sessions[item["session_id"]]
+        asked = _asked(session)
         if former := item.get("former"):
-            self._take_back(self.sessions[item["session_id"]], former, item)
+            self._take_back(session, former, item)
             self._take_session(_news(item, former))
         else:
             self._take_session(item)
+        if _asked(session) not in (asked, None):
+            self.with_new_question.add(session.session_id)
         is_exact = "span_ids" in item
         if is_exact:
             self.spans.setdefault(item["session_id"], set()).update(item["span_ids"])
@@ -435,7 +440,7 @@ class _Book:
 
     def _announce(self) -> None:
         for signal, session_ids in (
-            (signals.sessions_opened, self.new_ids),
+            (signals.questions_asked, self.with_new_question),
             (signals.answers_changed, self.with_new_answer - self.new_ids),
             (signals.facts_changed, {sid for sid in self.with_new_evidence if self.sessions[sid].is_finished}),
         ):
@@ -519,6 +524,13 @@ def _summed_tokens(row: AgentStep, data: StepData) -> int | None:
 def _blank(model: type[M]) -> M:
     """A row of nothing but defaults. Only read."""
     return model()
+
+
+def _asked(session: DiagnosisSession) -> tuple[Any, ...] | None:
+    """What was asked, by whom and when; None of a session that belongs to no conversation and no user."""
+    if not session.query or not (session.conversation_id or session.user_ref):
+        return None
+    return (session.query, session.conversation_id, session.user_ref, session.created_at)
 
 
 def _next_status(session: DiagnosisSession, item: SessionData) -> str | None:

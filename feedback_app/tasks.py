@@ -1,0 +1,18 @@
+"""Celery doors of this app. Each task may run twice, late or not at all."""
+
+import time
+
+from celery import shared_task
+
+from feedback_app.services import re_asks
+
+SWEEP_SECONDS = 10
+"""Half of the soft time limit of a task. What is left waits for the next sweep."""
+
+
+@shared_task
+def find_re_asks() -> None:
+    """Compare the questions that came in since the last sweep."""
+    until = time.monotonic() + SWEEP_SECONDS
+    while re_asks.compare_waiting() and time.monotonic() < until:
+        pass
