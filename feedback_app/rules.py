@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
@@ -15,6 +16,10 @@ from feedback_app.difference import edit_distance, unified_diff
 from feedback_app.similarity import Similarity, words_and_characters
 
 EVENT_TYPES = ("thumbs", "star", "correction", "re_ask", "edit")
+
+EXPLICIT_TYPES = ("thumbs", "star", "correction")
+IMPLICIT_TYPES = ("re_ask", "edit")
+"""What somebody said of an answer, and what somebody's behaviour lets us guess. Shown apart, never mixed."""
 
 MAX_EVENT_TEXT_CHARS = 20_000
 """Longest text of an event: two of them compare in about 25 ms."""
@@ -116,6 +121,35 @@ KINDS: Mapping[str, Kind] = {
     "re_ask": Kind(_re_ask, required=("question", "previousQuestion"), optional=("laterSessionId", "comment")),
     "edit": Kind(_edit, required=("original", "edited")),
 }
+
+
+# -- how sure a share is ----------------------------------------------------------------------------------------------
+
+CONFIDENCE_LEVEL = 95
+_Z = 1.959963984540054
+"""Quantile of the normal distribution for 95 % on two sides."""
+
+
+class Bounds(NamedTuple):
+    """Between which shares from 0 to 1 the true one lies, with CONFIDENCE_LEVEL."""
+
+    low: float
+    high: float
+
+
+def confidence_bounds(positive: int, total: int) -> Bounds:
+    """Wilson's score interval: right for few events too, and never below 0 or above 1.
+
+    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927); recommended
+    for small samples by Brown, Cai and DasGupta, "Interval estimation for a binomial proportion", Statistical Science
+    16 (2001). It takes events as independent: two thumbs of one person are not, so it may be too narrow.
+    `total` is above 0.
+    """
+    share = positive / total
+    scale = 1 + _Z**2 / total
+    middle = (share + _Z**2 / (2 * total)) / scale
+    reach = _Z * sqrt(share * (1 - share) / total + _Z**2 / (4 * total**2)) / scale
+    return Bounds(0.0 if positive == 0 else middle - reach, 1.0 if positive == total else middle + reach)
 
 
 # -- judgements of people, that came with a trace --------------------------------------------------------------------

@@ -67,20 +67,39 @@ class CountsSerializer(serializers.Serializer[Any]):
         return {name: serializers.IntegerField() for name in EVENT_TYPES}
 
 
+class ConfidenceSerializer(serializers.Serializer[Any]):
+    """Wilson's score interval: between which percents a rate lies, at a level of confidence in percent."""
+
+    level = serializers.IntegerField()
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+
+
 class SummarySerializer(serializers.Serializer[Any]):
     """What the feedback events of a period say. Null where there is nothing to divide.
 
-    `approvalRate`: percent of the thumbs that point up, every event counted. `avgStar`: 1 to 5. `avgEditDistance`:
-    0 to 1. `reAskRate`: events of the kind re_ask in percent of the sessions created in the period.
+    - `approvalRate`: percent of the thumbs that point up, every event counted; `approvalConfidence`: between which
+      percents it lies with 95 % confidence (Wilson's score interval).
+    - `avgStar`: 1 to 5. `avgEditDistance`: 0 to 1, of edits.
+    - `reAskRate`: sessions whose question was asked again (`sessionsAskedAgain`, by the events of the period) in percent
+      of the sessions created in the period.
+    - `feedbackRate`: those of them that have any event, of whatever kind, from a user, a reviewer or the system, given
+      at any time (`sessionsWithFeedback`); `explicitFeedbackRate`: the same with thumbs, stars or corrections only.
     """
 
     period = PeriodSerializer()
     approvalRate = serializers.FloatField(source="approval_rate", allow_null=True)
+    approvalConfidence = ConfidenceSerializer(source="approval_confidence", allow_null=True)
     avgStar = serializers.FloatField(source="avg_star", allow_null=True)
     avgEditDistance = serializers.FloatField(source="avg_edit_distance", allow_null=True)
     correctionCount = serializers.IntegerField(source="correction_count")
     reAskRate = serializers.FloatField(source="re_ask_rate", allow_null=True)
+    feedbackRate = serializers.FloatField(source="feedback_rate", allow_null=True)
+    explicitFeedbackRate = serializers.FloatField(source="explicit_feedback_rate", allow_null=True)
     sessions = serializers.IntegerField()
+    sessionsWithFeedback = serializers.IntegerField(source="sessions_with_feedback")
+    sessionsWithExplicitFeedback = serializers.IntegerField(source="sessions_with_explicit_feedback")
+    sessionsAskedAgain = serializers.IntegerField(source="sessions_asked_again")
     thumbsUp = serializers.IntegerField(source="thumbs_up")
     counts = CountsSerializer()
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
+from feedback_app import rules
 from feedback_app.models import AgentFeedback, EventType
 from sessions_app.models import DiagnosisSession
 from sessions_app.selectors.slices import Period, bucket_of
@@ -26,21 +27,45 @@ class Summary:
 
     period: Period
     sessions: int = 0  # created in the period
+    sessions_with_feedback: int = 0  # of them, those with an event of whatever kind and source, given at any time
+    sessions_with_explicit_feedback: int = 0  # of them, those of which somebody said something
+    sessions_asked_again: int = 0  # by events of the period
     thumbs_up: int = 0
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(EventType.values, 0))
     _sums: dict[str, float] = field(default_factory=lambda: dict.fromkeys(EventType.values, 0.0))
 
-    def add(self, kind: str, count: int, total: float, positive: int) -> None:
-        """Take in `count` events of one kind."""
-        self.counts[kind] += count
-        self._sums[kind] += total
+    def add(self, kind: str, count: int, total: float, positive: int, sessions: int) -> None:
+        """Take in the `count` events of one kind, which are of so many `sessions`."""
+        self.counts[kind] = count
+        self._sums[kind] = total
         if kind == EventType.THUMBS:
-            self.thumbs_up += positive
+            self.thumbs_up = positive
+        if kind == EventType.RE_ASK:
+            self.sessions_asked_again = sessions
+
+    def add_sessions(self, count: int, with_feedback: int, with_explicit: int) -> None:
+        """Take in sessions created in the period, or in a part of it."""
+        self.sessions += count
+        self.sessions_with_feedback += with_feedback
+        self.sessions_with_explicit_feedback += with_explicit
 
     @property
     def approval_rate(self) -> float | None:
         """Percent of the thumbs that point up."""
         return _ratio(PERCENT * self.thumbs_up, self.counts[EventType.THUMBS])
+
+    @property
+    def approval_confidence(self) -> dict[str, float] | None:
+        """Between which percents the approval rate may well lie: ten thumbs are not a thousand."""
+        thumbs = self.counts[EventType.THUMBS]
+        if not thumbs:
+            return None
+        low, high = rules.confidence_bounds(self.thumbs_up, thumbs)
+        return {
+            "level": rules.CONFIDENCE_LEVEL,
+            "low": round(PERCENT * low, DECIMALS),
+            "high": round(PERCENT * high, DECIMALS),
+        }
 
     @property
     def avg_star(self) -> float | None:
@@ -60,8 +85,18 @@ class Summary:
 
     @property
     def re_ask_rate(self) -> float | None:
-        """Questions asked again, in percent of the sessions."""
-        return _ratio(PERCENT * self.counts[EventType.RE_ASK], self.sessions)
+        """Sessions whose question was asked again, however often, in percent of the sessions."""
+        return _ratio(PERCENT * self.sessions_asked_again, self.sessions)
+
+    @property
+    def feedback_rate(self) -> float | None:
+        """Sessions with any feedback in percent of the sessions."""
+        return _ratio(PERCENT * self.sessions_with_feedback, self.sessions)
+
+    @property
+    def explicit_feedback_rate(self) -> float | None:
+        """Sessions of which somebody said something in percent of the sessions."""
+        return _ratio(PERCENT * self.sessions_with_explicit_feedback, self.sessions)
 
 
 def _ratio(total: float, count: int) -> float | None:
@@ -81,11 +116,6 @@ def feedback_report(
 ) -> FeedbackReport:
     """Add up the events and count the sessions of `period`, and of each of `buckets`, into which it is cut."""
     whole, parts = Summary(period), [Summary(bucket) for bucket in buckets]
-    place = bucket_of("created_at", list(buckets) or [period])
-
-    def summaries(index: int) -> list[Summary]:
-        return [whole, parts[index]] if parts else [whole]
-
     # Events and sessions both have these two columns; an event knows its flow only through its session.
     condition = period.covers("created_at")
     if agent_id:
@@ -95,14 +125,49 @@ def feedback_report(
     if agent_flow:
         events, sessions = events.filter(session__agent_flow=agent_flow), sessions.filter(agent_flow=agent_flow)
 
-    for index, kind, *figures in (
-        events.annotate(place=place)
-        .values_list("place", "type")
-        .annotate(count=Count("pk"), total=Sum("value", default=0.0), positive=Count("pk", filter=Q(value__gt=0)))
-    ):
-        for summary in summaries(index):
-            summary.add(kind, *figures)
-    for index, count in sessions.annotate(place=place).values_list("place").annotate(count=Count("pk")):
-        for summary in summaries(index):
-            summary.sessions += count
+    for kind, *figures in events.values_list("type").annotate(**_sums()):
+        whole.add(kind, *figures)
+    if parts:
+        # Not added up to the whole: a session that was asked again on two days is one session.
+        place = bucket_of("created_at", buckets)
+        for index, kind, *figures in events.annotate(place=place).values_list("place", "type").annotate(**_sums()):
+            parts[index].add(kind, *figures)
+    place = bucket_of("created_at", list(buckets) or [period])
+    for index, *counts in sessions.annotate(place=place).values_list("place").annotate(**_session_counts()):
+        for summary in [whole, parts[index]] if parts else [whole]:
+            summary.add_sessions(*counts)
     return FeedbackReport(whole, parts)
+
+
+def agent_summaries(period: Period) -> dict[str, Summary]:
+    """The same for each agent by itself, as `feedback_report(…, agent_id=…)` gives it. Two queries."""
+    summaries: dict[str, Summary] = {}
+    covered: Any = Q(period.covers("created_at"), agent_id__isnull=False)
+    events: Any = AgentFeedback.objects.filter(covered).order_by()
+    for agent_id, kind, *figures in events.values_list("agent_id", "type").annotate(**_sums()):
+        summaries.setdefault(agent_id, Summary(period)).add(kind, *figures)
+    sessions: Any = DiagnosisSession.objects.filter(covered).order_by()
+    for agent_id, *counts in sessions.values_list("agent_id").annotate(**_session_counts()):
+        summaries.setdefault(agent_id, Summary(period)).add_sessions(*counts)
+    return summaries
+
+
+def _sums() -> dict[str, Any]:
+    """What is asked of events; in the order of the arguments of `Summary.add`."""
+    return {
+        "count": Count("pk"),
+        "total": Sum("value", default=0.0),
+        "positive": Count("pk", filter=Q(value__gt=0)),
+        "sessions": Count("session", distinct=True),
+    }
+
+
+def _session_counts() -> dict[str, Any]:
+    """What is asked of sessions; in the order of the arguments of `Summary.add_sessions`."""
+    said: QuerySet[AgentFeedback] = AgentFeedback.objects.filter(session_id=OuterRef("session_id"))
+    explicit = said.filter(type__in=rules.EXPLICIT_TYPES)
+    return {
+        "count": Count("pk"),
+        "with_feedback": Count("pk", filter=Exists(said)),
+        "with_explicit": Count("pk", filter=Exists(explicit)),
+    }

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
-from feedback_app.selectors.summary import feedback_report
+from feedback_app.rules import confidence_bounds
+from feedback_app.selectors.summary import agent_summaries, feedback_report
 from sessions_app.selectors.slices import DAY, Period
 from tests.factories import FeedbackEventFactory, SessionFactory
 
@@ -51,11 +52,17 @@ def test_the_example_of_the_design(four_records, reader):
         "agentFlow": None,
         "interval": "none",
         "approvalRate": 50.0,
+        "approvalConfidence": {"level": 95, "low": 9.4531, "high": 90.5469},
         "avgStar": 4.0,
         "avgEditDistance": 0.3,
         "correctionCount": 0,
         "reAskRate": 0.0,
+        "feedbackRate": 100.0,
+        "explicitFeedbackRate": 100.0,
         "sessions": 1,
+        "sessionsWithFeedback": 1,
+        "sessionsWithExplicitFeedback": 1,
+        "sessionsAskedAgain": 0,
         "thumbsUp": 1,
         "counts": {"thumbs": 2, "star": 1, "correction": 0, "re_ask": 0, "edit": 1},
         "buckets": [],
@@ -89,6 +96,65 @@ def test_re_asks_are_measured_against_the_sessions_of_the_period(reader):
     event("re_ask", 0.8, session=sessions[1])
     event("re_ask", 0.8, session=sessions[2], moment=WEEK.end)  # after the period
     assert ask(reader)["reAskRate"] == 25.0  # 2 / 8
+
+
+def test_a_session_asked_again_three_times_is_one_session(reader):
+    first, *_ = SessionFactory.create_batch(4, created_at=MONDAY)
+    for day in (0, 0, 1):
+        event("re_ask", 0.9, session=first, moment=MONDAY + timedelta(days=day))
+    answer = ask(reader, interval="day")
+    assert (answer["reAskRate"], answer["sessionsAskedAgain"], answer["counts"]["re_ask"]) == (25.0, 1, 3)
+    assert [bucket["sessionsAskedAgain"] for bucket in answer["buckets"][:3]] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("positive", "total", "low", "high"),
+    [
+        # Worked out by hand: (p + z²/2n ± z √(p(1−p)/n + z²/4n²)) / (1 + z²/n), z = 1.96.
+        pytest.param(0, 10, 0.0, 0.2775, id="none-of-ten"),
+        pytest.param(10, 10, 0.7225, 1.0, id="ten-of-ten"),
+        pytest.param(1, 2, 0.0945, 0.9055, id="one-of-two"),
+        pytest.param(8, 10, 0.4902, 0.9433, id="eight-of-ten"),
+        pytest.param(800, 1000, 0.7741, 0.8236, id="eight-hundred-of-a-thousand"),
+        pytest.param(1, 1, 0.2065, 1.0, id="one-of-one"),
+    ],
+)
+def test_ten_thumbs_are_not_a_thousand(positive, total, low, high):
+    assert confidence_bounds(positive, total) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_the_share_of_sessions_with_any_feedback(reader):
+    """Eight sessions of the week: a thumb and a star, a correction, a re-ask, a late thumb; four with nothing."""
+    sessions = SessionFactory.create_batch(8, created_at=MONDAY)
+    event("thumbs", 1.0, session=sessions[0])
+    event("star", 1.0, session=sessions[0])
+    event("correction", 0.1, session=sessions[1])
+    event("re_ask", 0.9, session=sessions[2])
+    event("thumbs", 1.0, session=sessions[3], moment=WEEK.end + timedelta(days=30))  # said later, yet of this week
+    event("thumbs", 1.0, session=SessionFactory(created_at=MONDAY - timedelta(days=1)))  # a session of another week
+    answer = ask(reader, interval="day")
+    assert (answer["sessions"], answer["sessionsWithFeedback"], answer["feedbackRate"]) == (8, 4, 50.0)
+    assert (answer["sessionsWithExplicitFeedback"], answer["explicitFeedbackRate"]) == (3, 37.5)
+    assert [bucket["feedbackRate"] for bucket in answer["buckets"][:2]] == [50.0, None]
+
+
+def test_what_the_system_noticed_is_no_vote(reader):
+    event("re_ask", 1.0)
+    event("edit", 0.9)
+    answer = ask(reader)
+    assert (answer["approvalRate"], answer["approvalConfidence"], answer["thumbsUp"]) == (None, None, 0)
+    assert (answer["counts"]["thumbs"], answer["avgStar"], answer["explicitFeedbackRate"]) == (0, None, 0.0)
+
+
+def test_each_agent_by_itself_is_as_asked_for_alone():
+    for agent_id, value in (("ops/1", 1.0), ("ops/1", -1.0), ("chat/1", 1.0), (None, 1.0)):
+        event("thumbs", value, session=SessionFactory(agent_id=agent_id, created_at=MONDAY))
+    SessionFactory(agent_id="silent", created_at=MONDAY)
+    event("re_ask", 0.9, session=SessionFactory(agent_id="OPS/1", created_at=MONDAY))
+    found = agent_summaries(WEEK)
+    assert set(found) == {"ops/1", "OPS/1", "chat/1", "silent"}
+    for agent_id, summary in found.items():
+        assert summary == feedback_report(WEEK, agent_id=agent_id).whole
 
 
 def test_the_summary_narrows_by_agent_and_flow(reader):
@@ -147,14 +213,14 @@ def test_the_number_of_queries_does_not_grow(reader, django_assert_num_queries):
     for day in range(7):
         event("thumbs", 1.0, moment=MONDAY + timedelta(days=day))
     ask(reader)
-    with django_assert_num_queries(3):  # the key, the events, the sessions
+    with django_assert_num_queries(4):  # the key, the events of the whole and of its parts, the sessions
         assert len(ask(reader, interval="day")["buckets"]) == 7
 
 
 def test_an_empty_database_answers_null(reader):
     answer = reader.get("/api/feedback/summary", {"interval": "day"}).json()
-    rates = ("approvalRate", "avgStar", "avgEditDistance", "reAskRate")
-    assert [answer[name] for name in rates] == [None] * 4
+    rates = ("approvalRate", "approvalConfidence", "avgStar", "avgEditDistance", "reAskRate", "feedbackRate")
+    assert [answer[name] for name in rates] == [None] * 6
     assert answer["counts"] == {"thumbs": 0, "star": 0, "correction": 0, "re_ask": 0, "edit": 0}
     assert len(answer["buckets"]) == 31, "thirty days up to now touch thirty-one"
 
