@@ -14,8 +14,8 @@ def words_panel(request: HttpRequest, session: DiagnosisSession) -> Panel | None
     """What people said, if anybody did."""
     if not request.user.has_perm("feedback_app.view_agentfeedback"):
         return None
-    events = feedback_on(session)
-    return Panel("feedback_app/words_panel.html", {"events": events}) if events else None
+    feedback = feedback_on(session)
+    return None if feedback.is_empty else Panel("feedback_app/words_panel.html", {"feedback": feedback})
 
 
 def triage_panel(request: HttpRequest, session: DiagnosisSession) -> Panel | None:

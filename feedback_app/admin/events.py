@@ -11,16 +11,17 @@ from django.db.models.functions import Coalesce, Left
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
 from feedback_app.admin import filters
-from feedback_app.models import AgentFeedback, AgentFeedbackQuerySet, EventType
+from feedback_app.models import AgentFeedback, AgentFeedbackQuerySet
+from feedback_app.selectors.words import find_later_sessions
+from feedback_app.templatetags.words import event_value
 from sessions_app.filters import AgentFilter, DayFilter, PeriodFilter
 from sessions_app.paging import BoundedPaginator
-from sessions_app.templatetags.desk import badge, excerpt, moment, nothing
+from sessions_app.templatetags.desk import excerpt, moment, nothing
 
 ROW_CHARS = 160
 
@@ -35,6 +36,7 @@ class AgentFeedbackAdmin(ModelAdmin):
         filters.EventSourceFilter,
         filters.CommentFilter,
         AgentFilter,
+        filters.SessionFilter,
         PeriodFilter,
         DayFilter,
     )
@@ -70,7 +72,7 @@ class AgentFeedbackAdmin(ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[AgentFeedback]:
         """Only what a row shows: a correction carries two whole texts."""
         rows: QuerySet[AgentFeedback] = super().get_queryset(request)
-        said = Coalesce(KT("payload__comment"), KT("payload__userNote"))
+        said = Coalesce(KT("payload__comment"), KT("payload__userNote"), KT("payload__question"))
         return rows.defer("payload").annotate(said=Left(said, ROW_CHARS * 2))
 
     def get_search_results(
@@ -87,26 +89,18 @@ class AgentFeedbackAdmin(ModelAdmin):
     @admin.display(description=_("value"))
     def reading(self, event: AgentFeedback) -> str:
         """The number it became, as people say it."""
-        if event.value is None:
-            return nothing()
-        match event.type:
-            case EventType.THUMBS if event.value > 0:
-                return badge("useful", _("Useful"))
-            case EventType.THUMBS:
-                return badge("not_useful", _("Not useful"))
-            case EventType.STAR:
-                return f"{event.value * 4 + 1:.0f}/5"
-        return str(number_format(round(event.value, 2), decimal_pos=2))
+        return event_value(event)
 
     @admin.display(description=_("comment"))
     def words(self, event: Any) -> str:
-        """The beginning of what the person said."""
+        """The beginning of what the person said, or asked again."""
         text = excerpt(event.said, ROW_CHARS)
         return format_html('<q class="desk-cell-said" dir="auto">{}</q>', text) if text else nothing()
 
     @admin.display(description=_("content"))
     def content(self, event: AgentFeedback) -> str:
         """All that the event carries."""
+        find_later_sessions([event])
         return render_to_string("feedback_app/words.html", {"events": [event]})
 
     @admin.display(description=_("session"))

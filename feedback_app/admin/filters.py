@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
-from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
+from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter, TextFilter
 
 from feedback_app.models import (
     AgentFeedbackQuerySet,
@@ -139,6 +139,18 @@ class ScoreFilter(shared.ScoreFilter):
     """Score of the session."""
 
     column = "session__evidence_score"
+
+
+class SessionFilter(TextFilter):
+    """Of one session, by its id."""
+
+    title = _("session")
+    parameter_name = "session"
+
+    def queryset(self, request: HttpRequest, queryset: AgentFeedbackQuerySet) -> AgentFeedbackQuerySet:
+        """Those whose session has just this id."""
+        value = self.value()
+        return queryset.filter(session_id=value.strip()) if value else queryset
 
 
 class EventTypeFilter(CheckboxFilter):

@@ -348,7 +348,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "session": review.session,
             "is_confident": is_confident(review),
             "timeline": timeline(review.session_id, self.steps_page(request)),
-            "events": words.feedback_on(review.session),
+            "feedback": words.feedback_on(review.session),
             "history": selectors.history(review),
             "form": form,
             "reason_form": ReasonForm(),

@@ -81,8 +81,8 @@ class SummarySerializer(serializers.Serializer[Any]):
     - `approvalRate`: percent of the thumbs that point up, every event counted; `approvalConfidence`: between which
       percents it lies with 95 % confidence (Wilson's score interval).
     - `avgStar`: 1 to 5. `avgEditDistance`: 0 to 1, of edits.
-    - `reAskRate`: sessions whose question was asked again (`sessionsAskedAgain`, by the events of the period) in percent
-      of the sessions created in the period.
+    - `reAskRate`: sessions whose question was asked again (`sessionsAskedAgain`, by the events of the period) in
+      percent of the sessions created in the period.
     - `feedbackRate`: those of them that have any event, of whatever kind, from a user, a reviewer or the system, given
       at any time (`sessionsWithFeedback`); `explicitFeedbackRate`: the same with thumbs, stars or corrections only.
     """
