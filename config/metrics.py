@@ -18,9 +18,9 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from config.charts import Line, ceiling, share
 from config.figures import SEE_SESSIONS, figures_of, rows_of, say_duration, say_number, sessions_url
 from sessions_app import rules
+from sessions_app.charts import Line, ceiling, share
 from sessions_app.errors import InvalidInputError
 from sessions_app.models import AgentFlow
 from sessions_app.selectors.metrics import (

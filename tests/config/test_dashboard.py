@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 from django.utils import timezone
 
-from config.charts import Line, ceiling
 from config.dashboard import start_page
+from sessions_app.charts import Line, ceiling
 from sessions_app.models import DiagnosisSession
 from tests.factories import (
     CaseFactory,
