@@ -80,7 +80,18 @@ NAVIGATION: tuple[tuple[Any, tuple[Link, ...]], ...] = (
             ),
         ),
     ),
-    (_("Quality"), (Link(_("Metrics"), "monitoring", "metrics", "sessions_app.view_diagnosissession"),)),
+    (
+        _("Quality"),
+        (
+            Link(_("Metrics"), "monitoring", "metrics", "sessions_app.view_diagnosissession"),
+            Link(
+                _("Weekly reports"),
+                "calendar_view_week",
+                "admin:feedback_app_weeklyreport_changelist",
+                "feedback_app.view_agentfeedback",
+            ),
+        ),
+    ),
     (
         _("Settings"),
         (

@@ -190,6 +190,8 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 5.0,
         "options": {"expires": 4.5},
     },
+    # Looks whether a report is owed; a Monday on which nothing ran is caught up by the first look after it.
+    "weekly-report": {"task": "feedback_app.tasks.make_weekly_report", "schedule": 300.0, "options": {"expires": 290}},
     "find-re-asks": {"task": "feedback_app.tasks.find_re_asks", "schedule": 5.0, "options": {"expires": 4.5}},
     "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
@@ -258,6 +260,16 @@ FORMAT_MODULE_PATH = "config.formats"
 USE_I18N = True
 TIME_ZONE = env.str("TIME_ZONE", default="UTC")
 USE_TZ = True
+
+# -- e-mail ----------------------------------------------------------------------------------------------------------
+
+EMAIL_URL = env.str("EMAIL_URL", default="").strip()  # none: no mail is sent
+for _name, _value in environ.Env.email_url_config(EMAIL_URL or "dummymail://").items():
+    globals()[_name] = _value
+EMAIL_TIMEOUT = 8  # seconds; below the time limit of a task
+DEFAULT_FROM_EMAIL = env.str("DEFAULT_FROM_EMAIL", default="diagnosis@localhost")
+# Where people reach the product: for links in mails, which know no request.
+PUBLIC_URL = env.str("PUBLIC_URL", default="")
 
 # -- logins ----------------------------------------------------------------------------------------------------------
 

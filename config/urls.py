@@ -6,6 +6,7 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from config import health
+from config.languages import set_language
 from config.metrics import metrics_page
 from sessions_app.api.traces import TracesView
 
@@ -15,7 +16,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index"), name="home"),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
-    path("i18n/", include("django.conf.urls.i18n")),
+    path("i18n/setlang/", set_language, name="set_language"),
     path("admin/metrics/", admin.site.admin_view(metrics_page), name="metrics"),
     path("admin/", admin.site.urls),
     path("api/", include("sessions_app.api.urls")),

@@ -130,6 +130,7 @@ class QuestionToCompare(models.Model):
 
     class Meta:
         db_table = "question_to_compare"
+        default_permissions = ()
         verbose_name = _("question to compare")
         verbose_name_plural = _("questions to compare")
 
@@ -306,3 +307,70 @@ class BadCaseTransition(Transition):
         db_table = "bad_case_transition"
         verbose_name = _("triage history")
         verbose_name_plural = _("triage history")
+
+
+class WeeklyReport(models.Model):
+    """The figures of one week, stored once. They stand as they were counted, whatever comes in later.
+
+    `figures`: `feedback_app.selectors.weekly.WeeklyFigures`. It names agents and sessions and quotes nobody, so that
+    erasing a session erases its question here too.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    week = models.DateField(_("week"), unique=True, help_text=_("Its Monday, in the server's time zone."))
+    starts_at = models.DateTimeField(_("starts at"))
+    ends_at = models.DateTimeField(_("ends at"))
+    figures = Utf8JSONField(_("figures"))
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+
+    class Meta:
+        db_table = "weekly_report"
+        default_permissions = ()  # who may see feedback may see what it adds up to
+        verbose_name = _("weekly report")
+        verbose_name_plural = _("weekly reports")
+        ordering = ["-week"]
+
+    def __str__(self) -> str:
+        return self.week.isoformat()
+
+
+class ReportDelivery(models.Model):
+    """One report for one person by e-mail: made with the report, claimed by a conditional UPDATE, sent once."""
+
+    id = models.BigAutoField(primary_key=True)
+    report: Any = models.ForeignKey(WeeklyReport, on_delete=models.CASCADE, related_name="deliveries")
+    user: Any = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    sent_at = models.DateTimeField(_("sent at"), null=True)
+    claimed_until = models.DateTimeField(null=True)
+    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    error = models.CharField(_("error"), max_length=200, blank=True, default="")
+
+    class Meta:
+        db_table = "weekly_report_delivery"
+        default_permissions = ()
+        verbose_name = _("delivery of a weekly report")
+        verbose_name_plural = _("deliveries of weekly reports")
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["report", "user"], name="weekly_report_once_each")]
+        indexes = [models.Index(fields=["sent_at", "claimed_until"], name="weekly_report_unsent")]
+
+    def __str__(self) -> str:
+        return f"{self.report_id} → {self.user_id}"
+
+
+class ReaderLanguage(models.Model):
+    """The language in which somebody last signed in or that they chose: what the product writes to them in."""
+
+    user: Any = models.OneToOneField(
+        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"
+    )
+    code = models.CharField(_("language"), max_length=16)
+
+    class Meta:
+        db_table = "reader_language"
+        default_permissions = ()
+        verbose_name = _("language of a person")
+        verbose_name_plural = _("languages of people")
+
+    def __str__(self) -> str:
+        return self.code

@@ -9,11 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from django.contrib.auth.signals import user_logged_in
 from django.utils import timezone
+from django.utils.translation import get_language
 
 from feedback_app import rules
 from feedback_app.models import EventSource
-from feedback_app.services import re_asks
+from feedback_app.services import re_asks, reports
 from feedback_app.services.submission import record_event
 from sessions_app import signals
 from sessions_app.errors import DomainError
@@ -53,6 +55,11 @@ def note_questions(session_ids: list[str], **_: Any) -> None:
     re_asks.note_questions(session_ids)
 
 
+def note_language(user: Any, **_: Any) -> None:
+    """Remember the language in which somebody signs in: mails to them speak it."""
+    reports.remember_language(user.pk, get_language() or "")
+
+
 def _event_id(session_id: str, judgement: Mapping[str, Any]) -> str:
     """The same for the same words about the same session."""
     words = [judgement[key] for key in ("name", "score", "label", "explanation", "id")]
@@ -69,4 +76,5 @@ def _moment(at_ns: int) -> datetime | None:
 def connect() -> None:
     """Called once, when the apps are ready."""
     signals.people_judged.connect(take_judgements, dispatch_uid="feedback_app.take_judgements")
+    user_logged_in.connect(note_language, dispatch_uid="feedback_app.note_language")
     signals.questions_asked.connect(note_questions, dispatch_uid="feedback_app.note_questions")

@@ -152,6 +152,26 @@ def confidence_bounds(positive: int, total: int) -> Bounds:
     return Bounds(0.0 if positive == 0 else middle - reach, 1.0 if positive == total else middle + reach)
 
 
+# -- the weekly report ------------------------------------------------------------------------------------------------
+
+MIN_AGENT_THUMBS = 5
+"""An agent with fewer in a week is not ranked: three thumbs say nothing."""
+AGENTS_NAMED = 3
+"""Most agents among the best, and among the worst."""
+
+
+def best_and_worst(thumbs: Mapping[str, tuple[int, int]]) -> tuple[list[str], list[str]]:
+    """Agents by (thumbs up, all thumbs): those surely good, the best first; those surely bad, the worst first.
+
+    The best are ranked by the lower end of their interval and the worst by the upper one: so nine of ten goes before
+    five of five. None is named on both sides.
+    """
+    bounds = {agent: confidence_bounds(*counts) for agent, counts in thumbs.items() if counts[1] >= MIN_AGENT_THUMBS}
+    best = sorted(bounds, key=lambda agent: (-bounds[agent].low, agent))[: min(AGENTS_NAMED, (len(bounds) + 1) // 2)]
+    others = [agent for agent in bounds if agent not in best]
+    return best, sorted(others, key=lambda agent: (bounds[agent].high, agent))[:AGENTS_NAMED]
+
+
 # -- judgements of people, that came with a trace --------------------------------------------------------------------
 
 UP_LABELS = frozenset(

@@ -4,7 +4,7 @@ import time
 
 from celery import shared_task
 
-from feedback_app.services import re_asks
+from feedback_app.services import re_asks, reports
 
 SWEEP_SECONDS = 10
 """Half of the soft time limit of a task. What is left waits for the next sweep."""
@@ -16,3 +16,10 @@ def find_re_asks() -> None:
     until = time.monotonic() + SWEEP_SECONDS
     while re_asks.compare_waiting() and time.monotonic() < until:
         pass
+
+
+@shared_task
+def make_weekly_report() -> None:
+    """Store the reports that are missing, and send the mails that are owed."""
+    reports.make_due_reports()
+    reports.send_due_mails(until=time.monotonic() + SWEEP_SECONDS)

@@ -41,7 +41,7 @@ def event_value(event: AgentFeedback) -> SafeString:
 def stars(count: int) -> SafeString:
     """Stars to look at, a number to read."""
     return format_html(
-        '<span class="desk-stars" aria-hidden="true">{}<i>{}</i></span> {}/{}',
+        '<span class="desk-stars"><span aria-hidden="true">{}<i>{}</i></span> <b>{}/{}</b></span>',
         "★" * count,
         "★" * (MOST_STARS - count),
         count,

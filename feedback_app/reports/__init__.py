@@ -1,0 +1,1 @@
+"""A weekly report in words and pictures: what its page, its mail and its command show."""
