@@ -213,7 +213,7 @@ def test_the_number_of_queries_does_not_grow(reader, django_assert_num_queries):
     for day in range(7):
         event("thumbs", 1.0, moment=MONDAY + timedelta(days=day))
     ask(reader)
-    with django_assert_num_queries(4):  # the key, the events of the whole and of its parts, the sessions
+    with django_assert_num_queries(4):  # the key, the events, the sessions asked again, the sessions
         assert len(ask(reader, interval="day")["buckets"]) == 7
 
 

@@ -188,11 +188,11 @@ def test_what_came_without_consent_is_read_on_the_page_only():
 
 
 def test_the_number_of_queries_does_not_grow(week, django_assert_num_queries):
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(12):
         reports.build_report(MONDAY)
     for number in range(20):
         event("thumbs", 1.0, agent=f"agent-{number}")
-    with django_assert_num_queries(10):
+    with django_assert_num_queries(12):
         reports.build_report(MONDAY)
 
 
