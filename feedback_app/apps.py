@@ -12,7 +12,7 @@ class FeedbackAppConfig(AppConfig):
 
     def ready(self) -> None:
         """Register panels and receivers."""
-        from feedback_app import panels, receivers  # noqa: PLC0415
+        from feedback_app import checks, panels, receivers  # noqa: F401, PLC0415
 
         panels.connect()
         receivers.connect()

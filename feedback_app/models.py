@@ -119,23 +119,23 @@ class AgentFeedback(models.Model):
         return str(payload.get("comment") or payload.get("userNote") or "")
 
 
-class QuestionToCompare(models.Model):
-    """A session whose question is to be compared with those around it. The row is the queue: the worker deletes it.
+class QuestionsToCompare(models.Model):
+    """Sessions whose questions are to be compared with those around them. The row is the queue: the worker deletes it.
 
-    Written in the transaction that records the question, a row each time; comparing twice does no harm.
+    Written in the transaction that records the questions, one row each time; comparing twice does no harm.
     """
 
     id = models.BigAutoField(primary_key=True)
-    session_id = IdField()  # no foreign key: a session that is gone needs no comparing
+    session_ids = models.JSONField()  # no foreign keys: a session that is gone needs no comparing
 
     class Meta:
-        db_table = "question_to_compare"
+        db_table = "questions_to_compare"
         default_permissions = ()
-        verbose_name = _("question to compare")
+        verbose_name = _("questions to compare")
         verbose_name_plural = _("questions to compare")
 
     def __str__(self) -> str:
-        return str(self.session_id)
+        return str(self.pk)
 
 
 class TriageState(models.TextChoices):

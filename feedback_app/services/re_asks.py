@@ -16,32 +16,35 @@ import structlog
 from django.conf import settings
 
 from feedback_app import similarity
-from feedback_app.models import AgentFeedback, EventSource, EventType, QuestionToCompare
+from feedback_app.models import AgentFeedback, EventSource, EventType, QuestionsToCompare
 from feedback_app.selectors.re_asks import Pair, Question, pairs_around, questions
 from feedback_app.services.submission import record_event
 from sessions_app.errors import DomainError
 
 logger = structlog.get_logger(__name__)
 
+ROWS_AT_ONCE = 50
 QUESTIONS_AT_ONCE = 200
+"""Each may stand in a time of its own, which is one more condition of the query."""
 
 
 def note_questions(session_ids: Sequence[str]) -> None:
     """Put these sessions into the queue. One statement, in the caller's transaction."""
     if settings.RE_ASK_WINDOW_SECONDS > 0 and settings.RE_ASK_DEPTH > 0:
-        QuestionToCompare.objects.bulk_create(QuestionToCompare(session_id=session_id) for session_id in session_ids)
+        QuestionsToCompare.objects.create(session_ids=session_ids)
 
 
 def compare_waiting() -> int:
     """Compare the questions that wait longest, some at a time; returns how many. Safe to run twice, and at once."""
-    waiting = dict(QuestionToCompare.objects.order_by("pk").values_list("pk", "session_id")[:QUESTIONS_AT_ONCE])
-    if waiting:
-        _compare(set(waiting.values()))
-        QuestionToCompare.objects.filter(pk__in=list(waiting)).delete()
-    return len(waiting)
+    waiting = dict(QuestionsToCompare.objects.order_by("pk").values_list("pk", "session_ids")[:ROWS_AT_ONCE])
+    session_ids = sorted({session_id for row in waiting.values() for session_id in row})
+    for start in range(0, len(session_ids), QUESTIONS_AT_ONCE):
+        _compare(session_ids[start : start + QUESTIONS_AT_ONCE])
+    QuestionsToCompare.objects.filter(pk__in=list(waiting)).delete()
+    return len(session_ids)
 
 
-def _compare(session_ids: set[str]) -> None:
+def _compare(session_ids: Sequence[str]) -> None:
     pairs = {_event_id(pair): pair for pair in pairs_around(session_ids)}
     known = AgentFeedback.objects.filter(client_event_id__in=list(pairs))
     for event_id in known.values_list("client_event_id", flat=True):

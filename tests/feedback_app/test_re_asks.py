@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from feedback_app.models import AgentFeedback, BadCaseReview, QuestionToCompare
+from feedback_app.models import AgentFeedback, BadCaseReview, QuestionsToCompare
 from feedback_app.services import re_asks
 from feedback_app.tasks import find_re_asks
 from sessions_app.models import DiagnosisSession
@@ -39,7 +39,7 @@ def asked(session_id: str, query: str = PASSWORD, second: float = 0, **more: Any
 def found() -> list[tuple[str, str]]:
     """The (earlier, later) pairs that the worker has noticed by now."""
     find_re_asks()
-    assert not QuestionToCompare.objects.exists()
+    assert not QuestionsToCompare.objects.exists()
     events = AgentFeedback.objects.filter(type="re_ask").order_by("session_id", "created_at")
     return [(event.session_id, event.payload["laterSessionId"]) for event in events]
 
@@ -96,7 +96,7 @@ def test_chinese_is_compared_by_characters():
 
 def test_a_session_of_nobody_is_not_compared():
     record_sessions([asked("a", conversation_id=None), asked("b", second=5, conversation_id=None)])
-    assert not QuestionToCompare.objects.exists()
+    assert not QuestionsToCompare.objects.exists()
 
 
 def test_only_the_last_five_are_compared():
@@ -150,11 +150,11 @@ def test_a_conversation_that_comes_later_than_its_question(api):
 
 def test_the_rest_of_a_run_asks_for_no_comparison(api):
     api.post("/api/sessions", {"sessionId": "a", "query": PASSWORD, "conversationId": "c1"}, format="json")
-    QuestionToCompare.objects.all().delete()
+    QuestionsToCompare.objects.all().delete()
     api.post("/api/sessions/a/steps", {"agentName": "planner", "stepIndex": 0, "thought": "so"}, format="json")
     api.post("/api/sessions", {"sessionId": "a", "query": PASSWORD, "conversationId": "c1"}, format="json")
     api.patch("/api/sessions/a", {"status": "SUCCESS", "answer": "so."}, format="json")
-    assert not QuestionToCompare.objects.exists()
+    assert not QuestionsToCompare.objects.exists()
 
 
 def test_a_batch_of_old_sessions(api):
@@ -194,7 +194,7 @@ def test_settings_decide(settings):
 def test_it_can_be_switched_off(settings):
     settings.RE_ASK_WINDOW_SECONDS = 0
     record_sessions([asked("a"), asked("b", second=1)])
-    assert not QuestionToCompare.objects.exists()
+    assert not QuestionsToCompare.objects.exists()
 
 
 def test_a_measure_that_fails_does_not_hold_up_the_queue(settings):

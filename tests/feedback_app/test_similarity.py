@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from feedback_app.checks import check_similarity
 from feedback_app.similarity import configured, words_and_characters
 
 
@@ -44,3 +45,19 @@ def test_another_measure_may_take_the_place(settings):
     assert configured() is words_and_characters
     settings.SIMILARITY = "operator.eq"
     assert configured()("a", "a") is True
+
+
+@pytest.mark.parametrize(
+    ("values", "ids"),
+    [
+        pytest.param({}, [], id="as-it-comes"),
+        pytest.param({"SIMILARITY": "no.such.module"}, ["feedback_app.E001"], id="nothing-there"),
+        pytest.param({"SIMILARITY": "math.pi"}, ["feedback_app.E001"], id="not-to-be-called"),
+        pytest.param({"RE_ASK_THRESHOLD": 0.0}, ["feedback_app.E002"], id="everything-alike"),
+        pytest.param({"RE_ASK_THRESHOLD": 70.0}, ["feedback_app.E002"], id="percent"),
+    ],
+)
+def test_a_mistaken_setting_is_told_at_the_start(values, ids, settings):
+    for name, value in values.items():
+        setattr(settings, name, value)
+    assert [each.id for each in check_similarity()] == ids
