@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from cases_app.models import CaseStatus
 from feedback_app.models import TriageState
+from feedback_app.selectors.weekly import monday_of
 from feedback_app.services import triage
+from feedback_app.services.reports import store_report
 from sessions_app.services.evaluation import DIED
 from sessions_app.services.keys import create_key
 from tests.factories import (
@@ -91,6 +95,13 @@ def addresses(lead: Any) -> dict[str, str]:
     SessionFactory(running=True, query="9?")
     broken = SessionFactory(query="10?", answer="11", evaluation_error=DIED, evaluation_attempts=5)
     owing = SessionFactory(query="12?", answer="13", owing=True)
+    last_week = timezone.now() - timedelta(days=7)
+    told = SessionFactory(query="14?", answer="15", created_at=last_week)
+    FeedbackEventFactory.create_batch(6, session=told, created_at=last_week)
+    texts = {"question": "14?", "previousQuestion": "14?", "laterSessionId": session.session_id}
+    again = FeedbackEventFactory(session=told, type="re_ask", source="system", payload=texts, created_at=last_week)
+    TriageFactory(session=told, state=TriageState.RESOLVED, failure_mode="WRONG_ROOT_CAUSE", resolved_at=last_week)
+    report = store_report(monday_of(timezone.localdate(last_week)))
     key, _ = create_key(name="1", scopes=["ingest", "feedback", "read"], owner=lead)
     sessions, bad, library = (
         f"/admin/{name}/" for name in
@@ -108,6 +119,10 @@ def addresses(lead: Any) -> dict[str, str]:
         **{f"case-{case.status.lower()}": f"{library}{case.pk}/change/" for case in cases},
         "new-case": f"{library}add/",
         "events": "/admin/feedback_app/agentfeedback/",
+        "event": f"/admin/feedback_app/agentfeedback/{again.pk}/change/",
+        "session-asked-again": f"{sessions}{told.pk}/change/",
+        "reports": "/admin/feedback_app/weeklyreport/",
+        "report": f"/admin/feedback_app/weeklyreport/{report.pk}/change/",
         "metrics": "/admin/metrics/",
         "keys": "/admin/sessions_app/apikey/",
         "new-key": "/admin/sessions_app/apikey/add/",
