@@ -9,8 +9,8 @@ answers_changed = Signal()
 """Sessions that were there got an answer, or another one, or another question to it. `session_ids: list[str]`."""
 
 questions_asked = Signal()
-"""Sessions of a conversation or a user got a question, or another one, or another place: also long after they were
-opened. `session_ids: list[str]`."""
+"""Sessions of a conversation or a user, whose start is known, got a question, or another one, or another place: also
+long after they were opened. `session_ids: list[str]`."""
 
 people_judged = Signal()
 """People judged a session, in its trace; told again whenever the trace grows. `session_id: str`, `judgements:

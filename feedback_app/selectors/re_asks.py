@@ -1,6 +1,7 @@
 """Which questions stand near each other: in one conversation or by one user, within RE_ASK_WINDOW_SECONDS.
 
-The time of a question is its session's own start, not its arrival: a batch may bring old sessions, in any order.
+The time of a question is its session's own start, not its arrival: a batch may bring old sessions, in any order. One
+that does not say when it started has no place among them. (`created_at`, which has an index, is the start once said.)
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def pairs_around(session_ids: Collection[str]) -> list[Pair]:
     Those sessions may be the later as well as the earlier ones: they may arrive in any order. Two queries.
     """
     window = timedelta(seconds=settings.RE_ASK_WINDOW_SECONDS)
-    asked = DiagnosisSession.objects.exclude(query="").order_by()
+    asked = DiagnosisSession.objects.exclude(query="").exclude(started_at=None).order_by()
     columns = ("created_at", "session_id", "conversation_id", "user_ref")
     own = [Place(*row) for row in asked.filter(session_id__in=session_ids).values_list(*columns)]
     conversations = {place.conversation_id for place in own} - {None}

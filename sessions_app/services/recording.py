@@ -527,10 +527,10 @@ def _blank(model: type[M]) -> M:
 
 
 def _asked(session: DiagnosisSession) -> tuple[Any, ...] | None:
-    """What was asked, by whom and when; None of a session that belongs to no conversation and no user."""
-    if not session.query or not (session.conversation_id or session.user_ref):
+    """What was asked, by whom and when; None where that is not known, or the session is nobody's."""
+    if not session.query or session.started_at is None or not (session.conversation_id or session.user_ref):
         return None
-    return (session.query, session.conversation_id, session.user_ref, session.created_at)
+    return (session.query, session.conversation_id, session.user_ref, session.started_at)
 
 
 def _next_status(session: DiagnosisSession, item: SessionData) -> str | None:

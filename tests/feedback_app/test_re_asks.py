@@ -167,6 +167,23 @@ def test_a_batch_of_old_sessions(api):
     assert AgentFeedback.objects.get().created_at == datetime(2025, 3, 1, 8, 1, tzinfo=UTC)
 
 
+def test_old_sessions_that_do_not_say_when_are_not_of_one_moment(api):
+    """A batch that names no times would else ask everything again at the moment of its arrival."""
+    lines = [{"sessionId": name, "query": PASSWORD, "conversationId": "c1"} for name in ("a", "b")]
+    assert api.post("/api/sessions/batch", lines, format="json").json()["accepted"] == 2
+    api.post("/api/sessions", {"sessionId": "now", "query": PASSWORD, "conversationId": "c1"}, format="json")
+    assert found() == []
+    api.post("/api/sessions/batch", [{**lines[0], "startedAt": "2026-11-09T12:00:00Z"}], format="json")
+    api.post("/api/sessions/batch", [{**lines[1], "startedAt": "2026-11-09T12:00:30Z"}], format="json")
+    assert found() == [("a", "b")]
+
+
+def test_sessions_opened_live_are_compared_by_the_servers_clock(api):
+    for name in ("a", "b"):
+        api.post("/api/sessions", {"sessionId": name, "query": PASSWORD, "conversationId": "c1"}, format="json")
+    assert found() == [("a", "b")]
+
+
 def test_traces_are_compared_too(api):
     attributes = {"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": "c1", "output.value": "so."}
     other = TRACE[:-1] + "d"
