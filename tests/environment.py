@@ -31,7 +31,20 @@ os.environ |= {
     "LOG_FORMAT": "console",
     "DJANGO_ALLOW_ASYNC_UNSAFE": "true",  # Playwright's event loop runs in the thread of the test
 }
-for name in ("LANGUAGE_CODE", "TIME_ZONE", "FEEDBACK_AUTH", "MAX_BODY_BYTES", "RETRIEVAL_TOOLS", "TRUSTED_PROXIES"):
+for name in (
+    "LANGUAGE_CODE",
+    "TIME_ZONE",
+    "FEEDBACK_AUTH",
+    "MAX_BODY_BYTES",
+    "RETRIEVAL_TOOLS",
+    "TRUSTED_PROXIES",
+    "EMAIL_URL",
+    "PUBLIC_URL",
+    "SIMILARITY",
+    "RE_ASK_WINDOW_SECONDS",
+    "RE_ASK_DEPTH",
+    "RE_ASK_THRESHOLD",
+):
     os.environ.pop(name, None)
 os.environ.setdefault("DATABASE_URL", f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
 
