@@ -19,6 +19,7 @@ from feedback_app import rules
 from feedback_app.models import ReaderLanguage, ReportDelivery, WeeklyReport
 from feedback_app.reports import mail as mails
 from feedback_app.reports.words import words_of
+from feedback_app.selectors.weekly import monday_of
 from feedback_app.services import reports
 from feedback_app.services.submission import record_event
 from feedback_app.tasks import make_weekly_report
@@ -116,6 +117,25 @@ def test_what_is_read_is_what_the_api_says(week, api):
     assert rows["Changed by edits"].value == "30%"
     assert rows["Asked again"].of == f"1 of {whole['sessions']} sessions"
     assert rows["With explicit feedback"].of == f"20 of {whole['sessions']} sessions"
+
+
+def test_the_report_of_the_samples_is_what_the_api_says(api):
+    """Page, HTML and text of the sample data, each with the API's own numbers in it."""
+    call_command("load_samples", stdout=StringIO())
+    monday = monday_of(timezone.localdate() - WEEK)
+    whole = summary(api, monday, interval="day")
+    assert whole["sessions"] >= 10
+    report = reports.build_report(monday)
+    assert as_api(report.figures["week"]) == {name: whole[name] for name in map(camel, report.figures["week"])}
+    words = words_of(report, is_shared=True)
+    bounds = whole["approvalConfidence"]
+    for text in (mails.as_text(report, words), mails.as_html(report, words)):
+        assert f"{whole['thumbsUp']} of {whole['counts']['thumbs']} thumbs" in text
+        assert f"{round(bounds['low'])}–{round(bounds['high'])}%" in text
+        assert f"{whole['sessionsWithFeedback']} of {whole['sessions']} sessions" in text
+    assert [(day.up, day.up + day.down) for day in words.days] == [
+        (bucket["thumbsUp"], bucket["counts"]["thumbs"]) for bucket in whole["buckets"]
+    ]
 
 
 @pytest.mark.parametrize(
