@@ -12,23 +12,16 @@ import http.client
 import os
 import secrets
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.server import ROOT, children, cpu_seconds, inside, peak_mb, web_server
 from benchmarks.workload import batch_body, otlp_body
 
-ROOT = Path(__file__).resolve().parent.parent
-TABLES = ("diagnosis_session", "agent_step", "tool_invocation", "otlp_trace")
-TICKS = os.sysconf("SC_CLK_TCK")
+DATABASE = "benchmarks.recording_database"
 DEFAULT_MYSQL = "mysql://root@127.0.0.1:3306/bench_recording"
 
 
@@ -81,15 +74,15 @@ def _run(kind: str, url: str, folder: Path, sessions: int, cases: list[Case]) ->
         "CELERY_BROKER_URL": "filesystem://",
         "PYTHONPATH": str(ROOT),
     }
-    key = _manage(environment, "prepare").strip().splitlines()[-1]
+    key = inside(DATABASE, environment, "prepare").strip().splitlines()[-1]
     print(f"\n{kind}: {sessions} sessions a case of {len(otlp_body(range(1))) / 1000:.0f} kB each\n")
     print("| case | connections | processes | sessions/s | of raw INSERTs | CPU ms/session | peak MB | kB stored |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for case in cases:
-        _manage(environment, "empty")
+        inside(DATABASE, environment, "empty")
         figures = _measure(case, environment, key, sessions)
-        stored = float(_manage(environment, "bytes").strip().splitlines()[-1]) / sessions / 1000
-        raw = float(_manage(environment, "raw", str(case.per_request)).strip().splitlines()[-1])
+        stored = float(inside(DATABASE, environment, "bytes").strip().splitlines()[-1]) / sessions / 1000
+        raw = float(inside(DATABASE, environment, "raw", str(case.per_request)).strip().splitlines()[-1])
         print(
             f"| {case.name} | {case.connections} | {case.processes} | {figures.rate:,.0f} | {figures.rate / raw:.2f} |"
             f" {figures.cpu_ms:.2f} | {figures.peak_mb:.0f} | {stored:.1f} |",
@@ -114,47 +107,17 @@ def _measure(case: Case, environment: dict[str, str], key: str, sessions: int) -
     make = batch_body if case.path.startswith("/api") else otlp_body
     warm = [make(range(10**6 + n * 20, 10**6 + n * 20 + case.per_request)) for n in range(4 * case.processes)]
     bodies = [make(range(n * case.per_request, (n + 1) * case.per_request)) for n in range(requests)]
-    with _server(environment, case.processes) as (port, master):
+    with web_server(environment, case.processes) as (port, master):
         _send(port, case, key, warm)
-        workers = _children(master)
-        before = sum(map(_cpu_seconds, workers))
+        workers = children(master)
+        before = sum(map(cpu_seconds, workers))
         start = time.perf_counter()
         _send(port, case, key, bodies)
         seconds = time.perf_counter() - start
-        cpu = sum(map(_cpu_seconds, workers)) - before
-        peak = max(map(_peak_mb, workers))
+        cpu = sum(map(cpu_seconds, workers)) - before
+        peak = max(map(peak_mb, workers))
     count = requests * case.per_request
     return Figures(count / seconds, cpu / count * 1000, peak)
-
-
-@contextmanager
-def _server(environment: dict[str, str], processes: int) -> Iterator[tuple[int, int]]:
-    """Gunicorn on a free port; yields the port and the master's process id."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    command = [sys.executable, "-m", "gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}", "--log-level", "warning"]
-    command += ["--workers", str(processes), "--worker-class", "gthread", "--threads", "4"]
-    process = subprocess.Popen(command, env=environment, cwd=ROOT)
-    try:
-        _wait_for(port)
-        yield port, process.pid
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(20)
-
-
-def _wait_for(port: int) -> None:
-    for _ in range(200):
-        try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            connection.request("GET", "/healthz")
-            connection.getresponse().read()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise SystemExit("The web server did not start.")
 
 
 def _send(port: int, case: Case, key: str, bodies: list[bytes]) -> None:
@@ -184,38 +147,6 @@ def _send(port: int, case: Case, key: str, bodies: list[bytes]) -> None:
         thread.join()
     if failures:
         raise SystemExit(f"{case.name}: {failures[0]}")
-
-
-def _children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def _cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def _peak_mb(pid: int) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM"):
-            return int(line.split()[1]) / 1000
-    return 0.0
-
-
-# -- inside Django ---------------------------------------------------------------------------------------------------
-
-
-def _manage(environment: dict[str, str], *command: str) -> str:
-    """Run one of the commands below in a process of its own, with the case's settings."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.recording_database", *command],
-        env=environment,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return done.stdout
 
 
 if __name__ == "__main__":
