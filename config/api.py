@@ -115,7 +115,7 @@ REFUSALS = {
     "404": "What the request speaks of does not exist.",
     "413": "The body is too large.",
     "415": "The body is of a type that is not taken here.",
-    "429": "Too many requests from this address; `Retry-After` says for how long.",
+    "429": "Too much from this address, with this key or for this session; `Retry-After` says for how long.",
     "503": "The database does not answer; send it again after `Retry-After`.",
 }
 

@@ -6,6 +6,7 @@ Every variable may also stand in `DATA_DIR/env` (written by `bin/run`), which ne
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -196,9 +197,10 @@ CELERY_BEAT_SCHEDULE = {
     "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
 
-# Only throttles live here. Several web processes share it when the broker is a Redis; alone, each counts for itself.
+# Where the limits on feedback are counted; with no Redis, in DATA_DIR/limits.sqlite3.
+CACHE_URL = env.str("CACHE_URL", default=CELERY_BROKER_URL if _REDIS else "").strip()
 CACHES: dict[str, Any] = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
-if CACHE_URL := env.str("CACHE_URL", default=CELERY_BROKER_URL if _REDIS else ""):
+if CACHE_URL:
     CACHES["default"] = {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": CACHE_URL.replace("redis+socket://", "unix://"),
@@ -301,8 +303,6 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PAGINATION_CLASS": "config.api.NewestFirstPagination",
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "config.api.handle_exception",
-    "NUM_PROXIES": TRUSTED_PROXIES,
-    "DEFAULT_THROTTLE_RATES": {"feedback_address": env.str("FEEDBACK_RATE_PER_ADDRESS", default="300/min")},
     "UNAUTHENTICATED_USER": None,
     "PAGE_SIZE": 50,
 }
@@ -331,6 +331,22 @@ MAX_BODY_BYTES = env.int("MAX_BODY_BYTES", default=32 * 1024 * 1024)
 FEEDBACK_AUTH = env.str("FEEDBACK_AUTH", default="anonymous")  # or "token"
 if FEEDBACK_AUTH not in {"anonymous", "token"}:
     raise ImproperlyConfigured('FEEDBACK_AUTH must be "anonymous" or "token".')
+
+
+def _rate(text: str) -> tuple[int, int]:
+    """`300/min` as a count and seconds."""
+    found = re.fullmatch(r"\s*([1-9]\d{0,8})\s*/\s*(second|sec|s|minute|min|m|hour|h|day|d)\s*", text)
+    if not found:
+        raise ImproperlyConfigured(f"{text!r} is no rate; write 300/min, or such per second, hour or day.")
+    return int(found[1]), {"s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2][0]]
+
+
+# Events, whether they come alone or in lists.
+FEEDBACK_RATES = {
+    "address": _rate(env.str("FEEDBACK_RATE_PER_ADDRESS", default="300/min")),
+    "session": _rate(env.str("FEEDBACK_RATE_PER_SESSION", default="120/min")),
+    "key": _rate(env.str("FEEDBACK_RATE_PER_KEY", default="6000/min")),
+}
 FEEDBACK_TOKEN_MAX_AGE_SECONDS = env.int("FEEDBACK_TOKEN_MAX_AGE_SECONDS", default=90 * 24 * 3600)
 
 # -- domain ----------------------------------------------------------------------------------------------------------

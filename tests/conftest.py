@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, Permission
-from django.core.cache import cache
 from django.db.models.signals import post_migrate
 from django.utils import translation
 from rest_framework.test import APIClient
 
+from sessions_app.access import limits
 from sessions_app.models import Scope
 from sessions_app.services import evaluation
 from sessions_app.services.keys import create_key
@@ -55,9 +55,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
 
 @pytest.fixture(autouse=True)
-def _fresh_throttles() -> None:
+def _fresh_limits(settings: Any) -> None:
     """Requests of one test do not count against the next."""
-    cache.clear()
+    limits.stores(settings.CACHE_URL, settings.DATA_DIR)[1].forget()
 
 
 @pytest.fixture(autouse=True)

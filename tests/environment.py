@@ -44,6 +44,11 @@ for name in (
     "RE_ASK_WINDOW_SECONDS",
     "RE_ASK_DEPTH",
     "RE_ASK_THRESHOLD",
+    "CORS_ALLOWED_ORIGINS",
+    "FEEDBACK_RATE_PER_ADDRESS",
+    "FEEDBACK_RATE_PER_SESSION",
+    "FEEDBACK_RATE_PER_KEY",
+    "DEMO",
 ):
     os.environ.pop(name, None)
 os.environ.setdefault("DATABASE_URL", f"sqlite:///{DATA_DIR / 'db.sqlite3'}")

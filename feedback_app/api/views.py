@@ -25,9 +25,9 @@ from feedback_app.api.serializers import (
 )
 from feedback_app.selectors.summary import feedback_report
 from feedback_app.services.submission import EventData, record_event, submit_verdict
+from sessions_app.access.limits import RoomLeft, charge
 from sessions_app.access.permissions import CanRead, scope_of
-from sessions_app.access.throttling import AddressThrottle
-from sessions_app.errors import DomainError
+from sessions_app.errors import DomainError, FieldErrors
 from sessions_app.models import ApiKey, Scope
 from sessions_app.services.tokens import is_feedback_token
 from sessions_app.wire.fields import SANITISED
@@ -55,7 +55,7 @@ class FeedbackView(APIView):
     """Useful or not."""
 
     permission_classes = [AllowAny]
-    throttle_classes = [AddressThrottle]
+    throttle_classes = [RoomLeft]
     parser_classes = [StrictJSONParser, BeaconJSONParser]
 
     @extend_schema(request=VerdictInputSerializer, responses=VerdictOutcomeSerializer)
@@ -65,6 +65,7 @@ class FeedbackView(APIView):
         body.is_valid(raise_exception=True)
         data = body.validated_data
         check_may_speak(request, data["session_id"], data.get("token", ""))
+        charge(request, events=1, session_ids=[data["session_id"]])
         outcome = submit_verdict(
             session_id=data["session_id"],
             verdict=data["verdict"],
@@ -87,7 +88,7 @@ class FeedbackEventsView(APIView):
     """Every other form of feedback."""
 
     permission_classes = [AllowAny]
-    throttle_classes = [AddressThrottle]
+    throttle_classes = [RoomLeft]
     parser_classes = [StrictJSONParser, BeaconJSONParser]
 
     @extend_schema(request=EventInputSerializer(many=True), responses=EventsOutcomeSerializer)
@@ -101,28 +102,41 @@ class FeedbackEventsView(APIView):
         if not isinstance(items, list) or not 0 < len(items) <= MAX_EVENTS:
             message = gettext("Expected one event, or a list of 1 to %(most)s.")
             raise serializers.ValidationError(message % {"most": MAX_EVENTS})
+        read = [_read_event(request, item) for item in items]
+        # Before any is stored: of a list that is refused, nothing is.
+        charge(request, events=len(items), session_ids=[data["session_id"] for data, _errors in read if data])
         rejected: list[dict[str, Any]] = []
-        for index, item in enumerate(items):
-            try:
-                self._take(request, item)
-            except serializers.ValidationError as error:
-                rejected.append({"index": index, "errors": flatten_errors(error.detail)})
-            except PermissionDenied as error:
-                rejected.append({"index": index, "errors": {"sessionId": [str(error.detail)]}})
-            except DomainError as error:
-                rejected.append({"index": index, "errors": error.errors or {"sessionId": [error.message]}})
+        for index, (data, errors) in enumerate(read):
+            if refusal := _store(data) if data else errors:
+                rejected.append({"index": index, "errors": refusal})
         answer = {"accepted": len(items) - len(rejected), "rejected": rejected}
         if is_single and rejected:
             return Response({**invalid_body(rejected[0]["errors"]), **answer}, status=400)
         return Response(answer)
 
-    def _take(self, request: Request, item: object) -> None:
-        body = EventInputSerializer(data=item)
+
+def _read_event(request: Request, item: object) -> tuple[EventData | None, FieldErrors]:
+    """The event as the service takes it, or None and what is wrong with it."""
+    body = EventInputSerializer(data=item)
+    try:
         body.is_valid(raise_exception=True)
         data: dict[str, Any] = dict(body.validated_data)
         check_may_speak(request, data["session_id"], data.pop("token", ""))
-        data["is_sanitised"] = bool(body.context.get(SANITISED))
-        record_event(cast("EventData", data))
+    except serializers.ValidationError as error:
+        return None, flatten_errors(error.detail)
+    except PermissionDenied as error:
+        return None, {"sessionId": [str(error.detail)]}
+    data["is_sanitised"] = bool(body.context.get(SANITISED))
+    return cast("EventData", data), {}
+
+
+def _store(data: EventData) -> FieldErrors:
+    """Record it; what is wrong with it where the domain refuses it."""
+    try:
+        record_event(data)
+    except DomainError as error:
+        return error.errors or {"sessionId": [error.message]}
+    return {}
 
 
 class FeedbackSummaryView(APIView):
