@@ -226,8 +226,10 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 CORS_ALLOWED_ORIGINS = env.list("CORS_ALLOWED_ORIGINS", default=[])
-CORS_URLS_REGEX = r"^/api/feedback.*$"
-CORS_ALLOW_HEADERS = ("authorization", "content-type", "accept-language", "x-feedback-token")
+CORS_URLS_REGEX = r"^/api/feedback(/events)?$"
+CORS_ALLOW_METHODS = ("POST",)
+CORS_ALLOW_HEADERS = ("authorization", "content-type", "accept-language", "x-api-key", "x-feedback-token")
+CORS_EXPOSE_HEADERS = ("Retry-After",)  # a page of another site may read no other header of ours
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
