@@ -246,6 +246,9 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+# The page /demo shows the widget on the sample sessions; it is public.
+DEMO = env.bool("DEMO", default=False)
+
 STATIC_URL = "/static/"
 STATIC_ROOT = Path(env.str("STATIC_ROOT", default=str(DATA_DIR / "static")))
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
-from config import health
+from config import health, widget
 from config.languages import set_language
 from config.metrics import metrics_page
 from sessions_app.api.traces import TracesView
@@ -17,6 +17,8 @@ urlpatterns = [
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
     path("i18n/setlang/", set_language, name="set_language"),
+    path("widget.js", widget.script, name="widget"),
+    path("demo", widget.demo, name="demo"),
     path("admin/metrics/", admin.site.admin_view(metrics_page), name="metrics"),
     path("admin/", admin.site.urls),
     path("api/", include("sessions_app.api.urls")),
