@@ -26,7 +26,8 @@ urlpatterns = [
     path("api/", include("feedback_app.api.urls")),
     path("api/", include("cases_app.api.urls")),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs", SpectacularSwaggerView.as_view(url_name="schema"), name="docs"),
+    # Without OPTIONS, which DRF would answer with metadata, for which this page has no template: a 500.
+    path("api/docs", SpectacularSwaggerView.as_view(url_name="schema", http_method_names=["get", "head"]), name="docs"),
 ]
 
 handler400 = "config.api.bad_request"

@@ -9,7 +9,6 @@ from django.utils.translation import gettext, override
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -26,9 +25,9 @@ from feedback_app.api.serializers import (
 from feedback_app.selectors.summary import feedback_report
 from feedback_app.services.submission import EventData, record_event, submit_verdict
 from sessions_app.access.limits import RoomLeft, charge
-from sessions_app.access.permissions import CanRead, scope_of
+from sessions_app.access.permissions import CanRead, NoKeyOrOneOfFeedback, scope_of
 from sessions_app.errors import DomainError, FieldErrors
-from sessions_app.models import ApiKey, Scope
+from sessions_app.models import Scope
 from sessions_app.services.tokens import is_feedback_token
 from sessions_app.wire.fields import SANITISED
 from sessions_app.wire.filters import REPORT_PARAMETERS
@@ -41,10 +40,8 @@ MAX_EVENTS = 500
 def check_may_speak(request: Request, session_id: str, token: str) -> None:
     """Anyone who knows the session's id, by default; with FEEDBACK_AUTH=token whoever holds its token.
 
-    A recording agent (`ingest`) may always speak; a key without `feedback` or `ingest` never. Raises PermissionDenied.
+    A recording agent (`ingest`) may always speak. Raises PermissionDenied.
     """
-    if isinstance(request.auth, ApiKey) and not scope_of(request, Scope.FEEDBACK, Scope.INGEST):
-        raise PermissionDenied(gettext("This key may not post feedback; its scopes lack feedback."))
     if settings.FEEDBACK_AUTH == "anonymous" or scope_of(request, Scope.INGEST):
         return
     if not is_feedback_token(token or request.headers.get("X-Feedback-Token", ""), session_id):
@@ -54,7 +51,7 @@ def check_may_speak(request: Request, session_id: str, token: str) -> None:
 class FeedbackView(APIView):
     """Useful or not."""
 
-    permission_classes = [AllowAny]
+    permission_classes = [NoKeyOrOneOfFeedback]
     throttle_classes = [RoomLeft]
     parser_classes = [StrictJSONParser, BeaconJSONParser]
 
@@ -87,7 +84,7 @@ def _recorded(request: Request) -> str:
 class FeedbackEventsView(APIView):
     """Every other form of feedback."""
 
-    permission_classes = [AllowAny]
+    permission_classes = [NoKeyOrOneOfFeedback]
     throttle_classes = [RoomLeft]
     parser_classes = [StrictJSONParser, BeaconJSONParser]
 

@@ -54,3 +54,13 @@ class IngestOrRead(BasePermission):
         """As the method asks."""
         wanted = CanRead() if request.method in {"GET", "HEAD", "OPTIONS"} else CanIngest()
         return wanted.has_permission(request, view)
+
+
+class NoKeyOrOneOfFeedback(BasePermission):
+    """Whoever comes without a key, and keys of `feedback` or `ingest`: for them who speaks is asked of each event."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        """Raises 403 with a key of other scopes."""
+        if request.auth is not None and not scope_of(request, Scope.FEEDBACK, Scope.INGEST):
+            raise PermissionDenied(_("This key may not post feedback; its scopes lack feedback."))
+        return True
