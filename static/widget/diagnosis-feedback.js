@@ -1,7 +1,6 @@
 /* <diagnosis-feedback session-id="…" api="…">: was this answer useful? See docs/widget.md.
    What is said waits in an outbox until the server has answered; by its id, it counts once. */
 (() => {
-"use strict";
 const NAME = "diagnosis-feedback";
 if (customElements.get(NAME)) return;
 
@@ -46,16 +45,14 @@ input::before{content:"☆"}
 input:has(~:checked)::before,:checked::before{content:"★"}
 `;
 
-// -- what is kept
-
-const SAID = `${NAME}:said`, OUTBOX = `${NAME}:outbox`;
-const MOST_TRIES = 8, MOST_CHARS = 20000, SECOND = 1000, CLAIM = 3e4, WEEK = 6048e5;
+const SAID = `${NAME}:said`, BOX = `${NAME}:outbox`;
+const MOST_TRIES = 8, MOST_CHARS = 20000, CLAIM = 3e4, WEEK = 6048e5;
 const memory = {}, mine = {}, widgets = new Set();
-let timer;
+let timer, busy;
 
 function read(name) {
   let list;
-  try { list = JSON.parse(memory[name] ?? localStorage.getItem(name)); } catch { /* closed, or not ours */ }
+  try { list = JSON.parse(memory[name] ?? localStorage.getItem(name)); } catch {}
   return Array.isArray(list) ? list.filter((each) => each?.place) : [];
 }
 
@@ -76,59 +73,62 @@ function remember(place, change) {
 // -- the outbox
 
 function post(item) {
-  const id = crypto.getRandomValues(new Uint32Array(4)).join("-"); // randomUUID: https only
+  const id = crypto.getRandomValues(new Uint32Array(4)).join("-");
   mine[id] = true;
-  write(OUTBOX, [...read(OUTBOX), { ...item, id, tries: 0, at: 0, born: Date.now() }].slice(-100));
+  write(BOX, [...read(BOX), { ...item, id, tries: 0, at: 0, born: Date.now() }].slice(-100));
   flush();
 }
 
-// One that comes late says when it was said.
+// A late one says when it was said.
 const bodyOf = (items) => JSON.stringify(items.map(({ event, id, tries, born }) => (
   { ...event, clientEventId: id, createdAt: tries ? new Date(born).toISOString() : undefined })));
 
-// Send what is due; it is claimed for a while, so that other tabs leave it alone.
+// What waits goes in order, one request at a time; a claim keeps other tabs away.
 function flush(isUrgent) {
   clearTimeout(timer);
-  const now = Date.now(), box = read(OUTBOX).filter((item) => now - item.born < WEEK);
-  const due = box.filter(({ at }) => isUrgent || at <= now);
-  const batch = due.filter(({ url, key }) => url === due[0].url && key === due[0].key);
+  const now = Date.now(), box = read(BOX).filter((item) => now - item.born < WEEK);
+  const first = (!busy && box.find(({ at, tries }) => at <= now || (isUrgent && tries))) || {};
+  const batch = box.filter(({ at, tries, url, key }) => (
+    url === first.url && key === first.key && (at <= now || tries)));
   for (const item of batch) item.at = now + CLAIM;
-  write(OUTBOX, box);
+  write(BOX, box);
   if (batch.length) send(batch);
-  if (box.length) timer = setTimeout(flush, Math.max(SECOND, Math.min(...box.map(({ at }) => at)) - now));
+  if (box.length) timer = setTimeout(flush, Math.max(1e3, Math.min(...box.map(({ at }) => at)) - now));
 }
 
 async function send(items) {
   const { url, key } = items[0], body = bodyOf(items), refusals = {}, states = {};
   let status = 0, pause = 0;
+  busy = true;
   try {
     const answer = await fetch(url, {
       method: "POST", body, credentials: "omit", signal: AbortSignal.timeout?.(CLAIM / 2),
       headers: { "Content-Type": "text/plain", ...(key && { Authorization: `Bearer ${key}` }) },
       keepalive: new Blob([body]).size < 6e4, // browsers keep no more alive
     });
-    pause = answer.headers.get("Retry-After") * SECOND || 0;
+    pause = answer.headers.get("Retry-After") * 1e3 || 0;
     if (answer.ok) for (const { index, errors } of (await answer.json()).rejected) refusals[index] = errors;
     status = answer.status;
-  } catch { /* away: the status stays 0 */ }
-  const box = read(OUTBOX), isTaken = status === 200;
+  } catch { /* away */ }
+  const box = read(BOX), isTaken = status === 200;
   items.forEach(({ id, tries }, index) => {
     const errors = refusals[index];
-    // A session may be recorded later, a key be mended: such are tried again.
+    // A session may come late, a key be mended: try again.
     const isLast = tries + 1 >= MOST_TRIES && (isTaken || /^4(?!08|29)/.test(status));
     states[id] = isTaken && !errors ? "sent" : isLast || (isTaken && !errors.sessionId) ? "refused" : "waiting";
-    const wait = Math.max(pause, Math.min(3e5, SECOND * 2 ** (tries + 1)) * (0.75 + Math.random() / 2));
+    const wait = Math.max(pause, Math.min(3e5, 1e3 * 2 ** (tries + 1)) * (0.75 + Math.random() / 2));
     Object.assign(box.find((each) => each.id === id) || {}, { tries: tries + 1, at: Date.now() + wait });
   });
-  write(OUTBOX, box.filter(({ id }) => !/sent|refused/.test(states[id])));
+  write(BOX, box.filter(({ id }) => !/sent|refused/.test(states[id])));
   items.forEach((item) => widgets.forEach((widget) => widget.told(item, states[item.id])));
+  busy = false;
   flush();
 }
 
 addEventListener("pagehide", safely(() => {
-  for (const item of read(OUTBOX)) {
-    if (!item.tries && mine[item.id]) navigator.sendBeacon(item.url, new Blob([bodyOf([item])], { type: "text/plain" }));
-  }
+  const items = read(BOX).filter(({ id, tries }) => mine[id] && !tries), goal = items[0]?.url;
+  const body = bodyOf(items.filter(({ url }) => url === goal));
+  if (goal) navigator.sendBeacon(goal, new Blob([body], { type: "text/plain" }));
 }));
 addEventListener("online", safely(() => flush(true)));
 addEventListener("storage", safely(({ key }) => key === SAID && showAll()));
@@ -179,7 +179,7 @@ customElements.define(NAME, class extends HTMLElement {
       const sheet = new CSSStyleSheet(); // of which no policy on styles speaks
       sheet.replaceSync(CSS);
       this.#root.adoptedStyleSheets = [sheet];
-    } catch { /* plain, but whole */ }
+    } catch { /* plain */ }
     this.#buttons = ["up", "down"].map((value) => (
       make("button", { type: "button", value, click: () => this.#press(value) }, text[value])));
     this.#status = make("p", { role: "status" });

@@ -218,6 +218,32 @@ def test_who_changes_their_mind_is_heard_and_a_second_click_says_nothing_new(pag
     assert DiagnosisSession.objects.get(session_id="s0").feedback == "not_useful"
 
 
+def test_the_last_word_counts_however_slow_the_server_takes_the_first(page, host, sessions):
+    """Requests overtake one another; the widget sends the next only when the last has been answered."""
+    held: list[Any] = []
+    page.route("**/api/feedback/events", lambda route: route.continue_() if held else held.append(route))
+    page.goto(host.page(host.widget()))
+    button(page, "Useful").click()
+    button(page, "Not useful").click()
+    page.wait_for_timeout(500)
+    assert not AgentFeedback.objects.exists()
+    with page.expect_request_finished(lambda _request: bool(held) and AgentFeedback.objects.count() > 1):
+        held[0].continue_()
+    assert [event.value for event in stored(2)] == [1.0, -1.0]
+    assert DiagnosisSession.objects.get(session_id="s0").feedback == "not_useful"
+
+
+def test_the_last_word_counts_when_the_first_has_to_be_sent_again(page, way, away, sessions):
+    page.goto(away.page(away.widget()))
+    way.cut()
+    button(page, "Useful").click()
+    expect(page.get_by_role("status")).to_have_text("Saved; it will be sent later.")
+    way.mend()
+    button(page, "Not useful").click()
+    stored(2)
+    assert DiagnosisSession.objects.get(session_id="s0").feedback == "not_useful"
+
+
 def test_it_remembers_what_was_said_and_tells_other_widgets_and_tabs(page, context, host, sessions):
     address = host.page(host.widget(), host.widget(), host.widget("s1"))
     other = context.new_page()
