@@ -362,6 +362,8 @@ OTLP_QUIET_SECONDS = env.int("OTLP_QUIET_SECONDS", default=300)
 # How long the spans of a quiet trace are kept for late ones.
 OTLP_LEDGER_DAYS = env.int("OTLP_LEDGER_DAYS", default=7)
 EVALUATION_MAX_ATTEMPTS = env.int("EVALUATION_MAX_ATTEMPTS", default=5)
+# The key of pseudonyms and of what is remembered of the erased. Its own, so that SECRET_KEY can change without them.
+PRIVACY_KEY = env.str("PRIVACY_KEY", default="") or SECRET_KEY
 TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
 # A question is asked again when it comes within this time, among this many before it, and is at least so much alike.
 RE_ASK_WINDOW_SECONDS = env.int("RE_ASK_WINDOW_SECONDS", default=120)
