@@ -235,6 +235,7 @@ class _Book:
                 values["finished_at"] = item.get("finished_at") or self.now
         if started := values.get("started_at"):
             values["created_at"] = min(started, self.now) if started <= self.now + _CLOCK_SKEW else session.created_at
+        values["consent"] = session.consent and item.get("consent")  # one no, whenever it came, is a no
         if _merge(session, values):
             self.touched.add(session.session_id)
         session.confidence = rules.stated_confidence(session.self_evaluation)

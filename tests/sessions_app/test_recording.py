@@ -313,3 +313,16 @@ def test_an_empty_output_has_the_length_zero_and_takes_no_longer_one_away():
         if not output and ToolInvocation.objects.get().output_preview is None:
             assert ToolInvocation.objects.get().output_length == 0
     assert (ToolInvocation.objects.get().output_length, ToolInvocation.objects.get().output_preview) == (3, "abc")
+
+
+@pytest.mark.parametrize("said", [[False, True], [True, False], [False, None, True]])
+def test_a_refusal_of_consent_stands_in_any_order(said):
+    for consent in said:
+        record_sessions([whole(consent=consent)])
+    assert DiagnosisSession.objects.get().consent is False
+
+
+def test_consent_is_assumed_until_refused():
+    record_sessions([whole()])
+    record_sessions([whole(consent=True)])
+    assert DiagnosisSession.objects.get().consent is True
