@@ -108,6 +108,7 @@ class AgentFeedback(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(type__in=EventType.values), name="feedback_type_known"),
         ]
+        permissions = [("export_agentfeedback", _("Can export feedback for training"))]
 
     def __str__(self) -> str:
         return f"{self.get_type_display()} ({self.session_id})"
@@ -374,3 +375,29 @@ class ReaderLanguage(models.Model):
 
     def __str__(self) -> str:
         return self.code
+
+
+class Erasure(models.Model):
+    """One person's data was erased: who did it, when, and how much. The person is told by a keyed digest alone."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(_("at"), default=timezone.now)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("by"),
+        null=True,  # by the command
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    subject = models.CharField(_("fingerprint of the person"), max_length=64)
+    counts = Utf8JSONField(_("rows"), default=dict)  # table → rows deleted or cleaned
+
+    class Meta:
+        db_table = "erasure"
+        verbose_name = _("erasure")
+        verbose_name_plural = _("erasures")
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["subject"], name="erasure_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.subject[:12]}…"

@@ -131,6 +131,8 @@ class DiagnosisSession(models.Model):
     evaluation_claimed_until = models.DateTimeField(null=True)
     evaluation_attempts = models.PositiveSmallIntegerField(_("scoring attempts"), default=0)
     evaluation_error = models.TextField(_("why there is no score"), blank=True, default="")
+    # When retention last took personal data out of all its texts; null when some came since.
+    anonymised_at = models.DateTimeField(_("anonymised at"), null=True, editable=False)
 
     objects = DiagnosisSessionQuerySet.as_manager()
 
@@ -147,6 +149,7 @@ class DiagnosisSession(models.Model):
             models.Index(fields=["evaluation_due_at", "evaluation_attempts"], name="session_evaluation_due"),
             models.Index(fields=["conversation_id"], name="session_conversation"),
             models.Index(fields=["evidence_score"], name="session_evidence_score"),
+            models.Index(fields=["anonymised_at", "created_at"], name="session_anonymised"),
             # Figures over a period read this index alone: the rows, with their long texts, are 20 times as wide.
             models.Index(
                 fields=[
@@ -347,6 +350,24 @@ class OtlpTrace(models.Model):
 
     def __str__(self) -> str:
         return str(self.trace_id)
+
+
+class ErasedId(models.Model):
+    """A session or trace that was erased at its person's wish: what comes late must not bring its text back.
+
+    Only a keyed digest of the id is kept (`sessions_app.privacy.fingerprint`).
+    """
+
+    fingerprint = ExactCharField(primary_key=True, max_length=64)
+    erased_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        db_table = "erased_id"
+        verbose_name = _("erased id")
+        verbose_name_plural = _("erased ids")
+
+    def __str__(self) -> str:
+        return str(self.fingerprint[:12])
 
 
 class Scope(models.TextChoices):

@@ -36,6 +36,7 @@ from sessions_app.errors import DomainError, InvalidInputError, UnknownObjectErr
 from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
 from sessions_app.records import PlacedInvocation, SessionData, StepData, StepKey, placed_invocations, step_keys
 from sessions_app.services.bulk import insert, new_row, upsert
+from sessions_app.services.erasing import ErasedError, erased_among
 from sessions_app.text import UnstorableJSONError, clean_json
 
 BATCH_SESSIONS = 50
@@ -68,7 +69,7 @@ def record_sessions(
     """Write `items` in one transaction; the same session may stand in several.
 
     `locked` are those of their sessions that exist, where the caller has locked them (`lock_sessions`).
-    Raises UnknownObjectError when `must_exist` and a session does not.
+    Raises UnknownObjectError when `must_exist` and a session does not, ErasedError when it was erased.
     """
     session_ids = {item["session_id"] for item in items}
     book = _Book.open(session_ids, lock_sessions(session_ids) if locked is None else locked, must_exist=must_exist)
@@ -164,6 +165,8 @@ class _Book:
         now = timezone.now()
         sessions = dict(locked)
         missing = session_ids - sessions.keys()
+        if erased := erased_among(missing):
+            raise ErasedError(min(erased))
         if missing and must_exist:
             raise UnknownObjectError(gettext("There is no session %(id)s.") % {"id": min(missing)})
         for session_id in missing:
@@ -342,6 +345,8 @@ class _Book:
         self._save_steps()
         self._save_invocations()
         if old:
+            for session in old:
+                session.anonymised_at = None  # what came may hold personal data again
             self._settle(old, _sums_stored([session.session_id for session in old]))
             upsert(DiagnosisSession, old, _SESSION_SAVED)
         self._announce()
@@ -457,7 +462,7 @@ _SESSION_FIELDS = (
 _SESSION_SAVED = [
     *_SESSION_FIELDS, *TOTALS, "status", "metadata", "self_evaluation", "reported_totals", "is_sanitised", "confidence",
     "tools_proposed", "tools_accepted", "created_at", "updated_at",
-    "evaluation_due_at", "evaluation_attempts", "evaluation_error",
+    "evaluation_due_at", "evaluation_attempts", "evaluation_error", "anonymised_at",
 ]  # fmt: skip
 _STEP_FIELDS = (
     "model_input", "model_output", "thought", "duration_ms", "token_count", "input_tokens", "output_tokens",

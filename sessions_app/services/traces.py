@@ -28,6 +28,7 @@ from sessions_app.otlp.spans import Span
 from sessions_app.records import SessionData
 from sessions_app.rules import RULE_KEYS
 from sessions_app.services.bulk import insert, new_row, upsert
+from sessions_app.services.erasing import erased_among
 from sessions_app.services.recording import lock_sessions, record_sessions
 
 TRACES_A_TRANSACTION = 50
@@ -122,6 +123,7 @@ class _Ledgers:
         book = cls({row.trace_id: row for row in locked})
         for trace_id, spans in sorted(traces.items()):
             book._take(trace_id, spans)
+        book._refuse_erased()
         book._read_others()
         return book
 
@@ -140,6 +142,14 @@ class _Ledgers:
             return
         self.stored[trace_id], self.merged[trace_id], self.packed[trace_id] = stored, merged, packed
         self.sessions[trace_id] = explicit_session_id(merged) or trace_id
+
+    def _refuse_erased(self) -> None:
+        """Late spans of a session that was erased, also those that do not name it."""
+        moved = (each for each in self.sessions.items() if self._former(each[0]) != each[1])
+        erased = erased_among({name for each in moved for name in each})
+        for trace_id in [each for each in self.merged if each in erased or self.sessions[each] in erased]:
+            self.refused[trace_id] = "Its session was erased."
+            del self.stored[trace_id], self.merged[trace_id], self.packed[trace_id], self.sessions[trace_id]
 
     def _former(self, trace_id: str) -> str | None:
         return self.rows[trace_id].session_id if trace_id in self.rows else None

@@ -1,0 +1,206 @@
+"""Erasing a person: their sessions and all that hangs on them go, whatever quotes them elsewhere is blanked.
+
+1. What other tables quote of them (reports) is blanked.
+2. Their sessions go, some in each transaction: steps, invocations, feedback, triage, cases, traces, history. In the
+   same transaction the ids are remembered as erased, so that late spans bring nothing back, the titles in the admin's
+   log are blanked, and the audit row's counts grow. Whoever runs it again after a crash goes on where it stopped.
+3. SQLite leaves deleted text in the free pages of its file and in its log: both are rewritten.
+
+The quality figures of the past change with it: a session that may not be known of cannot be counted.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.contenttypes.models import ContentType
+from django.db import OperationalError, connection, models
+from django.utils.translation import gettext as _
+
+from feedback_app.models import Erasure
+from feedback_app.selectors import subjects
+from sessions_app.db import in_transaction
+from sessions_app.errors import UnknownObjectError
+from sessions_app.models import DiagnosisSession
+from sessions_app.privacy import fingerprint
+from sessions_app.services.erasing import remember_erased
+
+logger = structlog.get_logger(__name__)
+
+ERASED = "[ERASED]"
+SESSIONS_A_TRANSACTION = 20
+ROWS_A_PAGE = 500
+MIN_QUOTE_CHARS = 12
+"""A shorter text could stand anywhere by chance."""
+COMPACTIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What became of an erasure. `is_compact`: nothing of it is left in the file of the database."""
+
+    erasure: Erasure
+    is_compact: bool
+
+
+def preview_erasure(*, user_ref: str) -> dict[str, int]:
+    """Table → how many rows erasing this person would delete. Empty when nothing of them is stored."""
+    counts: Counter[str] = Counter()
+    for chunk in _chunks(subjects.sessions_of(user_ref)):
+        for model, rows in subjects.rows_of(chunk).items():
+            counts[subjects.table_of(model)] += rows.count()
+    return {table: count for table, count in counts.items() if count}
+
+
+def erase_subject(*, user_ref: str, actor: AbstractBaseUser | None = None) -> Erased:
+    """Delete all that is stored of a person. Raises UnknownObjectError when that is nothing.
+
+    Safe to run again, also after it was interrupted.
+    """
+    session_ids = subjects.sessions_of(user_ref)
+    if not session_ids:
+        raise UnknownObjectError(_("Nothing is stored of this person."))
+    erasure = Erasure.objects.create(actor_id=actor.pk if actor else None, subject=fingerprint(user_ref))
+    erasure.counts = _blank_quotes(_Quotes.of(user_ref, session_ids))
+    erasure.save(update_fields=["counts"])
+    while session_ids:
+        for chunk in _chunks(session_ids):
+            _erase_sessions(chunk, erasure.pk)
+        session_ids = subjects.sessions_of(user_ref)  # what was recorded meanwhile
+    erasure.refresh_from_db()
+    logger.info("subject_erased", erasure=erasure.pk, counts=erasure.counts)
+    return Erased(erasure, compact_file())
+
+
+@in_transaction
+def _erase_sessions(session_ids: Sequence[str], erasure_id: int) -> None:
+    locked = DiagnosisSession.objects.select_for_update().filter(session_id__in=session_ids).order_by("session_id")
+    list(locked.values_list("pk"))
+    counts: Counter[str] = Counter()
+    tables = subjects.rows_of(session_ids)
+    counts[subjects.table_of(LogEntry)] += _blank_log(tables)
+    remember_erased({*session_ids, *subjects.traces_of(session_ids)})
+    for rows in tables.values():
+        for label, count in rows.delete()[1].items():
+            counts[subjects.table_of(apps.get_model(label))] += count
+    erasure = Erasure.objects.select_for_update().get(pk=erasure_id)
+    erasure.counts = dict(Counter(erasure.counts) + counts)
+    erasure.save(update_fields=["counts"])
+
+
+def _blank_log(tables: dict[type[models.Model], Any]) -> int:
+    """Who did what and when stays in the admin's log; what it calls the objects goes: cases are called by questions."""
+    blanked = 0
+    for model, rows in tables.items():
+        entries = LogEntry.objects.filter(
+            content_type=ContentType.objects.get_for_model(model),
+            object_id__in=[str(pk) for pk in rows.values_list("pk", flat=True)],
+        )
+        blanked += entries.update(object_repr=ERASED, change_message="")
+    return blanked
+
+
+# -- quotes elsewhere ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Quotes:
+    """What a row elsewhere may quote of a person: their ref, ids of sessions, the beginning of a question or answer."""
+
+    ids: re.Pattern[str]
+    texts: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, user_ref: str, session_ids: Sequence[str]) -> _Quotes:
+        names = "|".join(re.escape(each) for each in sorted({user_ref, *session_ids}, key=len, reverse=True))
+        texts: set[str] = set()
+        for chunk in _chunks(session_ids):
+            told = DiagnosisSession.objects.filter(session_id__in=chunk).values_list("query", "answer")
+            texts.update(text.strip() for row in told for text in row if text and len(text.strip()) >= MIN_QUOTE_CHARS)
+        return cls(re.compile(rf"(?<![\w-])(?:{names})(?![\w-])"), sorted(texts))
+
+    def blanked(self, value: Any) -> Any:
+        """The value without what it quotes."""
+        match value:
+            case str():
+                return ERASED if self._is_quote(value) else self.ids.sub(ERASED, value)
+            case dict():
+                return {self.blanked(key): self.blanked(item) for key, item in value.items()}
+            case list():
+                return [self.blanked(item) for item in value]
+        return value
+
+    def _is_quote(self, value: str) -> bool:
+        """Whether it is the beginning of one of the texts, or holds a whole one."""
+        beginning = value.strip().rstrip("….").rstrip()
+        if len(beginning) < MIN_QUOTE_CHARS:
+            return False
+        at = bisect_left(self.texts, beginning)
+        if at < len(self.texts) and self.texts[at].startswith(beginning):
+            return True
+        return any(len(text) <= len(value) and text in value for text in self.texts)
+
+
+def _blank_quotes(quotes: _Quotes) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for model, columns in subjects.tables_apart().items():
+        last: Any = None
+        while page := _page(model, columns, last):
+            for pk, *values in page:
+                changed = {
+                    column: cleaned
+                    for column, value in zip(columns, values, strict=True)
+                    if (cleaned := quotes.blanked(value)) != value
+                }
+                if changed:
+                    subjects.all_of(model).filter(pk=pk).update(**changed)
+                    counts[subjects.table_of(model)] = counts.get(subjects.table_of(model), 0) + 1
+            last = page[-1][0]
+    return counts
+
+
+def _page(model: type[models.Model], columns: Sequence[str], last: Any) -> list[Any]:
+    rows = subjects.all_of(model).order_by("pk")
+    if last is not None:
+        rows = rows.filter(pk__gt=last)
+    return list(rows.values_list("pk", *columns)[:ROWS_A_PAGE])
+
+
+# -- the file --------------------------------------------------------------------------------------------------------
+
+
+def compact_file() -> bool:
+    """Rewrite SQLite's file and empty its log, which both still hold what was deleted; other databases do it alone.
+
+    Writers wait meanwhile. False where somebody else kept the file busy: then it must be tried again.
+    """
+    if connection.vendor != "sqlite":
+        return True
+    if connection.in_atomic_block:
+        return False
+    for _attempt in range(COMPACTIONS):
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("VACUUM")
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                is_busy = cursor.fetchone()[0]
+        except OperationalError as error:
+            logger.warning("file_not_compacted", error=str(error))
+            continue
+        if not is_busy:
+            return True
+    return False
+
+
+def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), SESSIONS_A_TRANSACTION):
+        yield ids[start : start + SESSIONS_A_TRANSACTION]
