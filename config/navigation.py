@@ -101,6 +101,12 @@ NAVIGATION: tuple[tuple[Any, tuple[Link, ...]], ...] = (
                 "admin:cases_app_faultcategory_changelist",
                 "cases_app.view_faultcategory",
             ),
+            Link(
+                _("Erasures"),
+                "person_remove",
+                "admin:feedback_app_erasure_changelist",
+                "feedback_app.view_erasure",
+            ),
             Link(_("API keys"), "key", "admin:sessions_app_apikey_changelist", "sessions_app.view_apikey"),
             Link(_("Users"), "person", "admin:auth_user_changelist", "auth.view_user"),
             Link(_("Groups"), "group", "admin:auth_group_changelist", "auth.view_group"),

@@ -78,7 +78,7 @@ def anonymise_json(value: Any) -> Any:
     return _value("", value, "")
 
 
-_ID_KEYS = {"sessionid", "turnid", "conversationid", "userref", "userid", "clienteventid", "diagnosisid"}
+_ID_KEYS = {"turnid", "conversationid", "userref", "userid", "clienteventid", "diagnosisid", "traceid"}
 _SECRET_KEYS = {
     "password", "passwd", "pwd", "secret", "clientsecret", "apikey", "accesstoken", "refreshtoken", "authorization",
     "cookie", "setcookie", "xapikey", "privatekey", "密码", "пароль",
@@ -91,18 +91,23 @@ def _value(key: str, value: Any, own: str) -> Any:
     name = key.replace("_", "").replace("-", "").lower()
     match value:
         case str():
-            if name in _ID_KEYS:
+            if _is_id_key(name):
                 return pseudonym(value) if value else value
             return "[SECRET]" if value and name in _SECRET_KEYS else _told_under(name, value, own)
         case dict():
             return {_text(str(inner), own): _value(str(inner), item, own) for inner, item in value.items()}
         case list() | tuple():
             return [_value(key, item, own) for item in value]
-        case int() if not isinstance(value, bool) and name in _ID_KEYS:
+        case int() if not isinstance(value, bool) and _is_id_key(name):
             return pseudonym(str(value))
         case int() if phones.is_named(name) and phones.MIN_DIGITS <= len(str(abs(value))) <= phones.MAX_DIGITS:
             return "[PHONE]"
     return value
+
+
+def _is_id_key(name: str) -> bool:
+    """Whether a field of this name holds the id of a session (`laterSessionId` too), a conversation or a person."""
+    return name in _ID_KEYS or name.endswith("sessionid")
 
 
 def _told_under(name: str, value: str, own: str) -> str:

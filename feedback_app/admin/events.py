@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin
 
 from feedback_app.admin import filters
+from feedback_app.admin.exports import ExportMixin
 from feedback_app.models import AgentFeedback, AgentFeedbackQuerySet
 from feedback_app.selectors.words import find_later_sessions
 from feedback_app.templatetags.words import event_value
@@ -27,7 +28,7 @@ ROW_CHARS = 160
 
 
 @admin.register(AgentFeedback)
-class AgentFeedbackAdmin(ModelAdmin):
+class AgentFeedbackAdmin(ExportMixin, ModelAdmin):
     """What people and systems said of answers. Append-only: nobody adds, changes or deletes here."""
 
     list_display = ("kind", "reading", "words", "session_name", "agent_id", "source", "when")
@@ -44,7 +45,7 @@ class AgentFeedbackAdmin(ModelAdmin):
     list_fullwidth = True
     list_per_page = 50
     list_max_show_all = 0
-    list_before_template = "desk/active_filters.html"
+    list_before_template = "feedback_app/events_top.html"
     paginator = BoundedPaginator
     show_full_result_count = False
     search_fields = ("session_id",)  # shows the box; what is searched: `AgentFeedbackQuerySet.matching`

@@ -331,7 +331,7 @@ def test_ids_told_under_their_names_become_pseudonyms_everywhere():
     record = {
         "sessionId": "incident-77",
         "turnId": "incident-77",
-        "payload": {"question": "What of incident-77?", "user_ref": "u-5", "other": "u-5"},
+        "payload": {"question": "What of incident-77?", "user_ref": "u-5", "laterSessionId": "b-1", "other": "u-5"},
         "stars": 4,
     }
     assert anonymise(record) == {
@@ -340,6 +340,7 @@ def test_ids_told_under_their_names_become_pseudonyms_everywhere():
         "payload": {
             "question": f"What of {pseudonym('incident-77')}?",
             "user_ref": pseudonym("u-5"),
+            "laterSessionId": pseudonym("b-1"),
             "other": "u-5",
         },
         "stars": 4,
