@@ -194,6 +194,8 @@ CELERY_BEAT_SCHEDULE = {
     # Looks whether a report is owed; a Monday on which nothing ran is caught up by the first look after it.
     "weekly-report": {"task": "feedback_app.tasks.make_weekly_report", "schedule": 300.0, "options": {"expires": 290}},
     "find-re-asks": {"task": "feedback_app.tasks.find_re_asks", "schedule": 5.0, "options": {"expires": 4.5}},
+    # Of what is due now, as much as fits into some seconds; the rest waits for the next turn.
+    "apply-retention": {"task": "feedback_app.tasks.apply_retention", "schedule": 60.0, "options": {"expires": 55.0}},
     "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
 
@@ -364,6 +366,11 @@ OTLP_LEDGER_DAYS = env.int("OTLP_LEDGER_DAYS", default=7)
 EVALUATION_MAX_ATTEMPTS = env.int("EVALUATION_MAX_ATTEMPTS", default=5)
 # The key of pseudonyms and of what is remembered of the erased. Its own, so that SECRET_KEY can change without them.
 PRIVACY_KEY = env.str("PRIVACY_KEY", default="") or SECRET_KEY
+# Days after which texts are anonymised, and after which sessions are removed; 0: never.
+RETENTION_ANONYMISE_DAYS = env.int("RETENTION_ANONYMISE_DAYS", default=0)
+RETENTION_REMOVE_DAYS = env.int("RETENTION_REMOVE_DAYS", default=0)
+if min(RETENTION_ANONYMISE_DAYS, RETENTION_REMOVE_DAYS) < 0:
+    raise ImproperlyConfigured("RETENTION_ANONYMISE_DAYS and RETENTION_REMOVE_DAYS count days from 0.")
 TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
 # A question is asked again when it comes within this time, among this many before it, and is at least so much alike.
 RE_ASK_WINDOW_SECONDS = env.int("RE_ASK_WINDOW_SECONDS", default=120)

@@ -4,7 +4,7 @@ import time
 
 from celery import shared_task
 
-from feedback_app.services import re_asks, reports
+from feedback_app.services import re_asks, reports, retention
 
 SWEEP_SECONDS = 10
 """Half of the soft time limit of a task. What is left waits for the next sweep."""
@@ -23,3 +23,9 @@ def make_weekly_report() -> None:
     """Store the reports that are missing, and send the mails that are owed."""
     reports.make_due_reports()
     reports.send_due_mails(until=time.monotonic() + SWEEP_SECONDS)
+
+
+@shared_task
+def apply_retention() -> None:
+    """Anonymise old texts and remove older sessions, as the settings say."""
+    retention.apply_retention(seconds=SWEEP_SECONDS)

@@ -74,8 +74,8 @@ def anonymise(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def anonymise_json(value: Any) -> Any:
-    """A JSON value with every text in it anonymised, keys too; ids told under their names become pseudonyms."""
-    return _value("", value, "")
+    """A JSON value with every text in it anonymised, keys too. Ids stay, for rows refer to each other by them."""
+    return _value("", value, None)
 
 
 _ID_KEYS = {"turnid", "conversationid", "userref", "userid", "clienteventid", "diagnosisid", "traceid"}
@@ -87,19 +87,20 @@ MIN_OWN_ID_CHARS = 4
 """A shorter id of a session could stand in any text by chance."""
 
 
-def _value(key: str, value: Any, own: str) -> Any:
+def _value(key: str, value: Any, own: str | None) -> Any:
+    """`own` is the id of the record's session; None where ids stay."""
     name = key.replace("_", "").replace("-", "").lower()
     match value:
         case str():
-            if _is_id_key(name):
-                return pseudonym(value) if value else value
+            if value and _is_id_key(name):
+                return value if own is None else pseudonym(value)
             return "[SECRET]" if value and name in _SECRET_KEYS else _told_under(name, value, own)
         case dict():
             return {_text(str(inner), own): _value(str(inner), item, own) for inner, item in value.items()}
         case list() | tuple():
             return [_value(key, item, own) for item in value]
         case int() if not isinstance(value, bool) and _is_id_key(name):
-            return pseudonym(str(value))
+            return value if own is None else pseudonym(str(value))
         case int() if phones.is_named(name) and phones.MIN_DIGITS <= len(str(abs(value))) <= phones.MAX_DIGITS:
             return "[PHONE]"
     return value
@@ -110,15 +111,15 @@ def _is_id_key(name: str) -> bool:
     return name in _ID_KEYS or name.endswith("sessionid")
 
 
-def _told_under(name: str, value: str, own: str) -> str:
+def _told_under(name: str, value: str, own: str | None) -> str:
     """A text whose key may say that it is a phone."""
     if phones.is_named(name) and phones.is_all_number(value):
         return "[PHONE]"
     return _text(value, own)
 
 
-def _text(value: str, own: str) -> str:
-    if len(own) >= MIN_OWN_ID_CHARS and own in value:
+def _text(value: str, own: str | None) -> str:
+    if own and len(own) >= MIN_OWN_ID_CHARS and own in value:
         value = value.replace(own, pseudonym(own))
     return anonymise_text(value)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,7 +87,7 @@ def _erase_sessions(session_ids: Sequence[str], erasure_id: int) -> None:
     list(locked.values_list("pk"))
     counts: Counter[str] = Counter()
     tables = subjects.rows_of(session_ids)
-    counts[subjects.table_of(LogEntry)] += _blank_log(tables)
+    counts[subjects.table_of(LogEntry)] += blank_log(tables)
     remember_erased({*session_ids, *subjects.traces_of(session_ids)})
     for rows in tables.values():
         for label, count in rows.delete()[1].items():
@@ -97,7 +97,7 @@ def _erase_sessions(session_ids: Sequence[str], erasure_id: int) -> None:
     erasure.save(update_fields=["counts"])
 
 
-def _blank_log(tables: dict[type[models.Model], Any]) -> int:
+def blank_log(tables: Mapping[type[models.Model], Any]) -> int:
     """Who did what and when stays in the admin's log; what it calls the objects goes: cases are called by questions."""
     blanked = 0
     for model, rows in tables.items():

@@ -112,6 +112,8 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
         client_event_id=data.get("client_event_id"),
         consent=data.get("consent", True),
     )
+    if session.anonymised_at:  # what was just said may hold personal data
+        DiagnosisSession.objects.filter(pk=session.pk).update(anonymised_at=None)
     case_id = _apply_verdict(session, VERDICTS[reading.value]) if data["type"] == EventType.THUMBS else None
     return Outcome(event.id, case_id)
 
