@@ -54,7 +54,7 @@ def _dump() -> bytes:
     if program is None:
         return b""
     database = connection.settings_dict
-    options = [f"--host={database['HOST']}", f"--user={database['USER']}", "--protocol=tcp", "--hex-blob"]
+    options = [f"--host={database['HOST']}", f"--user={database['USER']}", "--protocol=tcp", "--single-transaction"]
     options += [f"--port={database['PORT']}"] if database["PORT"] else []
     options += [f"--password={database['PASSWORD']}"] if database["PASSWORD"] else []
     return subprocess.run([program, *options, str(database["NAME"])], check=True, capture_output=True).stdout

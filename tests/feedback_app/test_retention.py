@@ -11,7 +11,7 @@ import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from django.utils import timezone
 
 from cases_app.models import CaseLibrary
@@ -59,7 +59,8 @@ def written_all_over(reviewer, **fields):
     FeedbackEventFactory(session=session, payload=payload)
     case = CaseFactory(diagnosis=session, title=f"Ask {ADDRESS}", enriched=True, root_cause=WORDS, solution=WORDS)
     LogEntry.objects.log_actions(reviewer.pk, [case], CHANGE, "Published.")
-    review = triage.open_triage(session)
+    with transaction.atomic():
+        review = triage.open_triage(session)
     triage.claim(review_id=review.pk, reviewer=reviewer)
     texts = {"notes": WORDS, "corrected_answer": WORDS, "failure_mode": "HALLUCINATION"}
     triage.resolve(review_id=review.pk, reviewer=reviewer, **texts)
