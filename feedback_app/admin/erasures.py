@@ -141,6 +141,10 @@ class ErasureAdmin(ModelAdmin):
 
 
 def _named(counts: dict[str, int]) -> list[tuple[str, int]]:
-    """Tables by what people call their rows."""
+    """Tables by what people call their rows, the sessions first."""
     names = {model._meta.db_table: model._meta.verbose_name_plural for model in apps.get_models()}  # noqa: SLF001
-    return [(str(names.get(table, table)), count) for table, count in sorted(counts.items())]
+    return [(str(names.get(table, table)), count) for table, count in sorted(counts.items(), key=_order)]
+
+
+def _order(line: tuple[str, int]) -> tuple[bool, str]:
+    return (line[0] != SESSIONS, line[0])

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 
 import pytest
@@ -19,6 +24,8 @@ from feedback_app.services.erasure import erase_subject, preview_erasure
 from sessions_app.errors import UnknownObjectError
 from sessions_app.models import AgentStep, DiagnosisSession, ErasedId, OtlpTrace, ToolInvocation
 from sessions_app.privacy import fingerprint
+from sessions_app.services.erasing import ErasedError
+from sessions_app.services.recording import record_sessions
 from tests.conftest import LOGIN_BACKEND
 from tests.dump import holds
 from tests.factories import CaseFactory, FeedbackEventFactory, InvocationFactory, SessionFactory, StepFactory
@@ -275,6 +282,50 @@ def test_a_file_that_stays_busy_is_told():
 
 
 # -- races -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_records_while_the_person_is_erased_brings_nothing_back():
+    ids = [f"p-{number}" for number in range(30)]
+    record_sessions([{"session_id": each, "query": QUESTION, "user_ref": REF} for each in ids])
+    stopped, outcomes = threading.Event(), Counter()
+
+    def keep_recording(seed):
+        turns = random.Random(seed)
+        try:
+            while not stopped.is_set():
+                item = {"session_id": turns.choice(ids), "answer": ANSWER, "user_ref": REF}
+                step = {"agent_name": "a", "step_index": turns.randrange(5), "thought": WORDS}
+                try:
+                    record_sessions([{**item, "steps": [step]}])
+                    outcomes["recorded"] += 1
+                except ErasedError:
+                    outcomes["refused"] += 1
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        writers = [pool.submit(keep_recording, seed) for seed in range(4)]
+
+        def wait_for(outcome):
+            enough, until = outcomes[outcome] + 20, time.monotonic() + 60
+            while outcomes[outcome] < enough and time.monotonic() < until and not any(each.done() for each in writers):
+                time.sleep(0.01)
+            return outcomes[outcome] >= enough
+
+        try:
+            is_busy = wait_for("recorded")
+            erase_subject(user_ref=REF)
+            is_refused = wait_for("refused")
+        finally:
+            stopped.set()
+        for each in writers:
+            each.result(30)
+    assert is_busy
+    assert is_refused
+    assert not DiagnosisSession.objects.exists()
+    assert not AgentStep.objects.exists()
+    assert ErasedId.objects.count() == len(ids)
 
 
 @pytest.mark.django_db
