@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection
 
 from sessions_app.models import OtlpTrace
+from sessions_app.services.traces import _unpack
 
 
 def holds(text: str) -> list[str]:
@@ -33,7 +34,7 @@ def _places() -> Iterator[tuple[str, bytes]]:
                 for column, value in zip(columns, row, strict=True):
                     yield f"{table}.{column}", _bytes(value)
     for ledger in OtlpTrace.objects.exclude(spans=b""):
-        yield "otlp_trace.spans", zlib.decompress(ledger.spans)
+        yield "otlp_trace.spans", json.dumps(_unpack(ledger), ensure_ascii=False).encode()
     yield "dump", _dump()
     if connection.vendor == "sqlite":
         for path in Path(connection.settings_dict["NAME"]).parent.glob(
