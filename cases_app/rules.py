@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext_noop
 
+from sessions_app.privacy import personal_data
+
 GENERAL = "GENERAL"
 """The category of every case until a reviewer gives it one."""
 
@@ -53,7 +55,14 @@ def _has_texts(content: Mapping[str, str]) -> Iterator[Objection]:
             yield Objection(name, gettext_noop("A published case needs this."))
 
 
-PUBLICATION_CHECKS: Sequence[Check] = (_has_category, _has_texts)
+def _exposes_nobody(content: Mapping[str, str]) -> Iterator[Objection]:
+    for name in ("title", "root_cause", "solution"):
+        if marks := personal_data(content[name]):
+            text = gettext_noop("It holds personal data, which agents would repeat: %(marks)s.")
+            yield Objection(name, text, {"marks": ", ".join(marks)})
+
+
+PUBLICATION_CHECKS: Sequence[Check] = (_has_category, _has_texts, _exposes_nobody)
 """What a case must pass before agents may see it."""
 
 

@@ -52,13 +52,13 @@ def anonymise_text(text: str) -> str:
 
 
 def personal_data(text: str) -> list[str]:
-    """The names of the kinds found in a text, each once: what must be gone before others may read it."""
+    """The marks of what a text holds, each once, such as `[EMAIL]`: what must be gone before others may read it."""
     found: dict[str, None] = {}
     seen = _narrow(text)
     for kind in KINDS:
         cleaned, seen = _replace(kind, text, seen)
         if cleaned != text:
-            found[kind.name] = None
+            found[kind.mark] = None
             text = cleaned
     return list(found)
 

@@ -26,11 +26,23 @@ COMPLETE = {
         pytest.param({"solution": " \n\t"}, ["solution"], id="blank-solution"),
         pytest.param({"solution": "\u200b---\u2060"}, ["solution"], id="nothing-to-read"),
         pytest.param({"solution": "重启"}, [], id="chinese"),
+        pytest.param({"solution": "Ask jane@example.com."}, ["solution"], id="address"),
+        pytest.param(
+            {"title": "请致电13812345678", "root_cause": "Bearer abcDEF123456ghi789"},
+            ["title", "root_cause"],
+            id="phone",
+        ),
+        pytest.param({"solution": "Restart 10.0.0.1 at 10:30:45; see ORA-00060"}, [], id="figures"),
         pytest.param({"title": "…", "root_cause": "?", "solution": "!"}, ["title", "root_cause", "solution"], id="all"),
     ],
 )
 def test_checks(changed, fields):
     assert [objection.field for objection in rules.objections_to_publication({**COMPLETE, **changed})] == fields
+
+
+def test_what_exposes_somebody_is_told_by_its_kind_not_repeated():
+    (objection,) = rules.objections_to_publication({**COMPLETE, "solution": "Ask jane@example.com or +7 912 345-67-89"})
+    assert objection.text % objection.params == "It holds personal data, which agents would repeat: [EMAIL], [PHONE]."
 
 
 @pytest.mark.django_db

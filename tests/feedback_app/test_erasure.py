@@ -96,10 +96,11 @@ def planted(api, reviewer, client, django_capture_on_commit_callbacks):
     texts = {"notes": WORDS, "corrected_answer": WORDS, "failure_mode": "HALLUCINATION"}
     triage.resolve(review_id=review.pk, reviewer=reviewer, **texts)
     case = CaseLibrary.objects.get(diagnosis_id="p-useful")
-    content = {"fault_category": "SLOW_RESPONSE", "error_code": "E1", "title": QUESTION, "root_cause": WORDS}
+    content = {"fault_category": "SLOW_RESPONSE", "error_code": "E1", "title": QUESTION, "root_cause": ANSWER}
     enrich_and_publish_case(
-        case_id=case.pk, content={**content, "solution": WORDS}, version=case.version, reviewer=reviewer
+        case_id=case.pk, content={**content, "solution": NAME}, version=case.version, reviewer=reviewer
     )
+    CaseLibrary.objects.filter(pk=case.pk).update(solution=WORDS)
     corrected = CaseFactory(diagnosis=None, source_type=SourceType.CORRECTION, title=QUESTION, root_cause=WORDS)
     BadCaseReview.objects.filter(pk=review.pk).update(case=corrected)
     client.force_login(reviewer, backend=LOGIN_BACKEND)
