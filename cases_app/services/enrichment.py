@@ -16,6 +16,7 @@ from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, FaultCategory, SourceType
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
+from sessions_app.services.anonymity import note_new_text
 
 
 class CaseContent(TypedDict):
@@ -140,6 +141,7 @@ def _update(case: CaseLibrary, action: str, target: str, reviewer: AbstractBaseU
     moved = CaseLibrary.objects.filter(pk=case.pk, version=case.version).update(version=F("version") + 1, **columns)
     if not moved:
         raise StaleCaseError(CaseLibrary.objects.get(pk=case.pk))
+    note_new_text(case.diagnosis_id)
     case.refresh_from_db()
 
 

@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q, QuerySet
 
 from cases_app.models import CaseLibrary, SourceType
-from feedback_app.models import Erasure
+from feedback_app.models import AgentFeedback, Erasure, EventType
 from sessions_app.models import ApiKey, DiagnosisSession, ErasedId, Heartbeat, OtlpTrace
 
 OWN_APPS = ("sessions_app", "cases_app", "feedback_app")
@@ -83,9 +83,26 @@ def rows_of(session_ids: Sequence[str]) -> dict[type[models.Model], QuerySet[Any
     rows[CaseLibrary] = cases
     for model, path in reversed(tables_below(DiagnosisSession)):
         rows[model] = all_of(model).filter(**{f"{path}__session_id__in": session_ids})
+    rows[AgentFeedback] = AgentFeedback.objects.filter(
+        pk__in=[*rows[AgentFeedback].values_list("pk", flat=True), *quoted_by(session_ids)]
+    )
     rows[OtlpTrace] = OtlpTrace.objects.filter(session_id__in=session_ids)
     rows[DiagnosisSession] = DiagnosisSession.objects.filter(session_id__in=session_ids)
     return rows
+
+
+def quoted_by(session_ids: Sequence[str]) -> list[Any]:
+    """Events of other sessions that quote a question of these: it was asked again in their conversation."""
+    asked_in = DiagnosisSession.objects.filter(session_id__in=session_ids).exclude(conversation_id=None)
+    conversations = list(asked_in.order_by().values_list("conversation_id", flat=True).distinct())
+    if not conversations:
+        return []
+    asked = AgentFeedback.objects.filter(type=EventType.RE_ASK, session__conversation_id__in=conversations)
+    return [
+        pk
+        for pk, payload in asked.values_list("pk", "payload")
+        if isinstance(payload, dict) and payload.get("laterSessionId") in session_ids
+    ]
 
 
 @cache

@@ -70,7 +70,6 @@ def apply_retention(*, seconds: float | None = None) -> Applied:
     removed = (_remove(chunk) for chunk in _pages(_to_remove(now), REMOVED_A_TRANSACTION))
     for count in _in_time(removed, until):
         done.removed += count
-    _take_up_again()
     cleaned = (_anonymise(each, now) for page in _pages(_to_anonymise(now), PAGE_SESSIONS) for each in page)
     for count in _in_time(cleaned, until):
         done.anonymised += count
@@ -135,14 +134,6 @@ class _MeanwhileChangedError(Exception):
     """Somebody wrote while the texts were cleaned."""
 
 
-def _take_up_again() -> None:
-    """Sessions on which a reviewer wrote since their texts were anonymised. Other writers say so themselves."""
-    written = Q(triage__updated_at__gt=F("anonymised_at")) | Q(case__updated_at__gt=F("anonymised_at"))
-    found = list(DiagnosisSession.objects.filter(written).values_list("pk", flat=True))
-    if found:
-        DiagnosisSession.objects.filter(pk__in=found).update(anonymised_at=None)
-
-
 def _anonymise(session_id: str, now: datetime) -> int:
     """Clean all texts of one session. Returns 1, or 0 where somebody wrote meanwhile."""
     stamp = _stamp(session_id)
@@ -156,7 +147,8 @@ def _anonymise(session_id: str, now: datetime) -> int:
 
 def _stamp(session_id: str) -> tuple[Any, ...]:
     """Changes whenever a text of the session is written."""
-    written = DiagnosisSession.objects.filter(session_id=session_id).values_list("updated_at", flat=True).first()
+    columns = ("updated_at", "triage__updated_at", "case__version")
+    written = DiagnosisSession.objects.filter(session_id=session_id).values_list(*columns).first()
     return written, AgentFeedback.objects.filter(session__session_id=session_id).count()
 
 
@@ -183,8 +175,12 @@ def _cleaned(value: Any) -> Any:
 def _write(session_id: str, stamp: tuple[Any, ...], changes: Sequence[_Change], now: datetime) -> None:
     # Traces are locked before sessions. A closed ledger holds no texts, and takes no more.
     OtlpTrace.objects.filter(session_id=session_id, closed_at=None).update(spans=b"", closed_at=now)
-    locked = DiagnosisSession.objects.select_for_update().filter(session_id=session_id)
-    if not locked.values_list("pk") or _stamp(session_id) != stamp:
+    # Reviewers lock no session: their rows are locked too, so that what they write is either seen or comes after.
+    key: Any = session_id
+    list(DiagnosisSession.objects.select_for_update().filter(session_id=key).values_list("pk"))
+    list(CaseLibrary.objects.select_for_update().filter(diagnosis_id=key).values_list("pk"))
+    list(BadCaseReview.objects.select_for_update().filter(session_id=key).values_list("pk"))
+    if _stamp(session_id) != stamp:
         raise _MeanwhileChangedError
     if not all(_apply(change, now) for change in changes):
         raise _MeanwhileChangedError

@@ -20,6 +20,7 @@ from feedback_app.services import triage
 from sessions_app.db import in_transaction
 from sessions_app.errors import InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession, Verdict
+from sessions_app.services.anonymity import note_new_text
 
 THUMBS = {Verdict.USEFUL: "up", Verdict.NOT_USEFUL: "down"}
 VERDICTS = {1.0: Verdict.USEFUL, -1.0: Verdict.NOT_USEFUL}
@@ -112,8 +113,7 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
         client_event_id=data.get("client_event_id"),
         consent=data.get("consent", True),
     )
-    if session.anonymised_at:  # what was just said may hold personal data
-        DiagnosisSession.objects.filter(pk=session.pk).update(anonymised_at=None)
+    note_new_text(session.session_id if session.anonymised_at else None)
     case_id = _apply_verdict(session, VERDICTS[reading.value]) if data["type"] == EventType.THUMBS else None
     return Outcome(event.id, case_id)
 

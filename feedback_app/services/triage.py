@@ -16,6 +16,7 @@ from feedback_app.models import BadCaseReview, BadCaseTransition, FailureMode, T
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession
+from sessions_app.services.anonymity import note_new_text
 
 
 class TakenError(ConflictError):
@@ -121,6 +122,7 @@ def save_notes(
     review = _get(review_id)
     if not saved:
         raise _refusal(review)
+    note_new_text(review.session_id)
     return review
 
 
@@ -214,6 +216,7 @@ def _move(
     if not moved:
         raise _refusal(_get(review.pk))
     review.refresh_from_db()
+    note_new_text(review.session_id)
     _log(review, action, source, actor, reason)
 
 

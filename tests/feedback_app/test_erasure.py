@@ -197,6 +197,19 @@ def test_a_session_that_stood_in_for_a_traced_one_goes_too(api):
 
 
 @pytest.mark.django_db
+def test_a_question_that_another_session_of_the_conversation_quotes_goes_too():
+    earlier = SessionFactory(user_ref="another", conversation_id="c-1")
+    later = SessionFactory(user_ref=REF, conversation_id="c-1", query=QUESTION)
+    quoting = {"question": QUESTION, "previousQuestion": "?", "laterSessionId": later.session_id}
+    FeedbackEventFactory(session=earlier, type="re_ask", payload=quoting, source="system")
+    kept = FeedbackEventFactory(session=earlier, type="re_ask", payload={**quoting, "laterSessionId": "x"})
+    assert preview_erasure(user_ref=REF) == {"agent_feedback": 1, "diagnosis_session": 1}
+    erase_subject(user_ref=REF)
+    assert list(AgentFeedback.objects.all()) == [kept]
+    assert list(DiagnosisSession.objects.all()) == [earlier]
+
+
+@pytest.mark.django_db
 def test_many_sessions_go_some_at_a_time_and_the_audit_counts_them_all(monkeypatch):
     monkeypatch.setattr(erasure, "SESSIONS_A_TRANSACTION", 3)
     for _ in range(10):

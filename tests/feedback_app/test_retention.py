@@ -15,7 +15,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from cases_app.models import CaseLibrary
-from feedback_app.models import AgentFeedback, BadCaseReview
+from cases_app.services.enrichment import content_of, enrich_case
+from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTransition
 from feedback_app.services import retention, triage
 from feedback_app.services.retention import Applied, apply_retention, count_due
 from feedback_app.tasks import apply_retention as task
@@ -120,9 +121,20 @@ def test_what_is_written_later_is_cleaned_too(reviewer, anonymous):
     apply_retention()
     assert {event.payload["comment"] for event in AgentFeedback.objects.all()} == {CLEAN}
 
-    BadCaseReview.objects.update(notes=WORDS, updated_at=timezone.now())
-    assert apply_retention() == Applied(anonymised=1, is_done=True)
+    review = BadCaseReview.objects.get()
+    triage.reopen(review_id=review.pk, reviewer=reviewer, reason=WORDS)
+    apply_retention()
+    assert BadCaseTransition.objects.filter(action="reopen").get().reason == CLEAN
+    triage.claim(review_id=review.pk, reviewer=reviewer)
+    triage.save_notes(review_id=review.pk, reviewer=reviewer, notes=WORDS, corrected_answer=WORDS)
+    apply_retention()
     assert BadCaseReview.objects.get().notes == CLEAN
+
+    case = CaseLibrary.objects.get()
+    content = {**content_of(case), "solution": WORDS}
+    enrich_case(case_id=case.pk, content=content, version=case.version, reviewer=reviewer)
+    assert apply_retention() == Applied(anonymised=1, is_done=True)
+    assert CaseLibrary.objects.get().solution == CLEAN
     assert apply_retention() == Applied(is_done=True)
 
 
