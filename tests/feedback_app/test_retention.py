@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
 
@@ -15,10 +18,11 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from cases_app.models import CaseLibrary
-from cases_app.services.enrichment import content_of, enrich_case
+from cases_app.services.enrichment import StaleCaseError, content_of, enrich_case
 from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTransition
 from feedback_app.services import retention, triage
 from feedback_app.services.retention import Applied, apply_retention, count_due
+from feedback_app.services.submission import submit_verdict
 from feedback_app.tasks import apply_retention as task
 from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
 from sessions_app.services.recording import record_sessions
@@ -198,6 +202,50 @@ def test_texts_are_cleaned_outside_of_transactions_and_others_write_meanwhile(mo
     assert True not in seen
     assert DiagnosisSession.objects.get(pk=old.pk).query == CLEAN
     assert DiagnosisSession.objects.get(pk=other.pk).answer == "written meanwhile"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whatever_is_written_while_it_runs_is_clean_in_the_end(reviewer):
+    session = written_all_over(reviewer, created_at=days_ago(31))
+    review, case = BadCaseReview.objects.get(), CaseLibrary.objects.get()
+    triage.reopen(review_id=review.pk, reviewer=reviewer)
+    triage.claim(review_id=review.pk, reviewer=reviewer)
+    until = time.monotonic() + 3
+
+    def enrich(text):
+        current = CaseLibrary.objects.get(pk=case.pk)
+        content = {**content_of(current), "solution": text}
+        with contextlib.suppress(StaleCaseError):
+            enrich_case(case_id=case.pk, content=content, version=current.version, reviewer=reviewer)
+
+    writes = [
+        lambda text: record_sessions([{"session_id": session.session_id, "answer": text}]),
+        lambda text: submit_verdict(session_id=session.session_id, verdict="not_useful", comment=text),
+        lambda text: triage.save_notes(review_id=review.pk, reviewer=reviewer, notes=text, corrected_answer=text),
+        enrich,
+    ]
+
+    def keep(write):
+        count = 0
+        try:
+            while time.monotonic() < until:
+                write(f"{WORDS} {count}")
+                count += 1
+        finally:
+            connection.close()
+        return count
+
+    with ThreadPoolExecutor(len(writes)) as pool:
+        writers = [pool.submit(keep, write) for write in writes]
+        while time.monotonic() < until:
+            apply_retention()
+        counts = [writer.result(30) for writer in writers]
+    assert all(counts)
+    while not apply_retention().is_done:
+        pass
+    assert holds_in_rows(ADDRESS) == []
+    assert BadCaseReview.objects.get().notes.startswith(CLEAN)
+    assert CaseLibrary.objects.get().solution.startswith(CLEAN)
 
 
 # -- removing --------------------------------------------------------------------------------------------------------
