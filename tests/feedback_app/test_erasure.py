@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from cases_app.models import CaseLibrary, FaultCategory, SourceType
 from cases_app.services.enrichment import enrich_and_publish_case
-from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTransition, Erasure
+from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTransition, Erasure, WeeklyReport
 from feedback_app.services import erasure, triage
 from feedback_app.services.erasure import erase_subject, preview_erasure
 from sessions_app.errors import UnknownObjectError
@@ -36,7 +36,8 @@ NAME = "Зинаида Квашнина"
 ADDRESS = "zinaida@kvashnina.example"
 QUESTION = "为什么茶炊商店的结账会卡住三分钟之久？"
 ANSWER = "Because the samovar-pool of Kvashnina's shop had run dry."
-PLANTED = (REF, NAME, ADDRESS, QUESTION, ANSWER)
+SESSIONS = ("p-useful", "p-rejected", "p-unnamed", "p-traced")
+PLANTED = (REF, NAME, ADDRESS, QUESTION, ANSWER, *SESSIONS)
 WORDS = f"{NAME} <{ADDRESS}>: {QUESTION} {ANSWER}"
 AGENT = {"gen_ai.operation.name": "invoke_agent", "input.value": QUESTION, "output.value": ANSWER}
 
@@ -108,6 +109,10 @@ def planted(api, reviewer, client, django_capture_on_commit_callbacks):
     DiagnosisSession.objects.filter(session_id="p-rejected").update(evaluation_error=f"ValueError: {WORDS}")
     FaultCategory.objects.filter(pk="GENERAL").update(description=f"{QUESTION[:14]}…", keywords=[ANSWER, REF, "slow"])
 
+    figures = {"re_asked": [{"session_id": "p-useful", "count": 3}], "worst": ["oncall-assistant", "p-rejected"]}
+    now = timezone.now()
+    WeeklyReport.objects.create(week=now.date(), starts_at=now, ends_at=now, figures=figures)
+
 
 @pytest.fixture
 def neighbour(planted):
@@ -129,7 +134,7 @@ def test_nothing_of_the_person_is_left_in_any_table_file_or_log(planted, neighbo
     assert {place.split(".")[0] for text in PLANTED for place in holds(text)} >= {
         "diagnosis_session", "agent_step", "tool_invocation", "agent_feedback", "bad_case_review",
         "bad_case_transition",
-        "case_library", "case_transition", "django_admin_log", "otlp_trace", "fault_category", "dump",
+        "case_library", "case_transition", "weekly_report", "django_admin_log", "otlp_trace", "fault_category", "dump",
     }  # fmt: skip
     counts = preview_erasure(user_ref=REF)
     assert counts["diagnosis_session"] == 4
@@ -153,6 +158,10 @@ def test_nothing_of_the_person_is_left_in_any_table_file_or_log(planted, neighbo
     assert (row.actor, row.subject, row.counts["diagnosis_session"]) == (lead, fingerprint(REF), 4)
     assert {table: row.counts[table] for table in counts} == counts
     assert FaultCategory.objects.get(pk="GENERAL").keywords == ["[ERASED]", "[ERASED]", "slow"]
+    assert WeeklyReport.objects.get().figures == {
+        "re_asked": [{"session_id": "[ERASED]", "count": 3}],
+        "worst": ["oncall-assistant", "[ERASED]"],
+    }
     assert LogEntry.objects.filter(object_repr="[ERASED]", change_message="").count() == 1
 
 
