@@ -181,14 +181,12 @@ class _Ledgers:
             others = self.others.get(session_id, {})
             now = others | {key: spans for key, spans in self.merged.items() if self.sessions[key] == session_id}
             before = others | {key: self.stored[key] for key in self.merged if self._former(key) == session_id}
-            if not now:
-                if _is_spoken_of(session_id):
-                    continue
-                self.left.add(session_id)
             spans, former_spans = _as_one(now), _as_one(before)
             data, former = project(session_id, spans), project(session_id, former_spans)
-            if data is None and former is None:
-                continue
+            if data is None:
+                if former is None or _is_spoken_of(session_id):
+                    continue
+                self.left.add(session_id)
             item: SessionData = data or {"session_id": session_id}
             bare = (span_id for traces in (now, before) for facts in traces.values() for span_id in facts)
             item["span_ids"] = list({*spans, *former_spans, *bare})

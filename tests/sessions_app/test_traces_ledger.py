@@ -62,6 +62,14 @@ def test_a_stand_in_that_somebody_spoke_of_stays_with_all_it_had(api):
     assert DiagnosisSession.objects.get(session_id="s-1").answer == "so."
 
 
+def test_a_stand_in_goes_though_a_span_of_another_trace_names_it_that_is_nothing_of_ours():
+    record(span(1, "POST", {"http.request.method": "POST", "diagnosis.session.id": TRACE}, trace="b" * 32))
+    record(span(2, "chat", CHAT, parent=1))
+    assert session_ids() == [TRACE]
+    record(span(1, "run", {**AGENT, **NAMED}))
+    assert session_ids() == ["s-1"]
+
+
 def test_a_mark_of_replaced_characters_goes_with_the_span_that_had_them():
     record(span(1, "run", {**AGENT, "input.value": "nul\x00"}))
     assert DiagnosisSession.objects.get().is_sanitised
