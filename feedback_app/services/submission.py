@@ -133,11 +133,13 @@ def _repeat_of(data: EventData) -> Outcome | None:
 
 def _apply_verdict(session: DiagnosisSession, verdict: Verdict) -> uuid.UUID | None:
     """The one rule. The caller holds the session's lock."""
-    if session.feedback != verdict:
+    before = session.feedback
+    if before != verdict:
         session.feedback = verdict
         session.save(update_fields=["feedback", "updated_at"])
     if verdict == Verdict.USEFUL:
-        triage.close_by_verdict(session)
+        if before == Verdict.NOT_USEFUL:
+            triage.close_by_verdict(session)
         case = creation.case_of_useful_session(session)
         return case.case_id if case else None
     creation.withdraw_case(session)
