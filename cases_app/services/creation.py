@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, SourceType
-from sessions_app.db import is_duplicate_key
 from sessions_app.models import DiagnosisSession, Verdict
 
 
@@ -54,19 +52,14 @@ def follow_answers(session_ids: Collection[str]) -> None:
 
 
 def _create(session: DiagnosisSession) -> CaseLibrary:
-    try:
-        with transaction.atomic():
-            case = CaseLibrary.objects.create(
-                diagnosis_id=session.session_id,
-                source_type=SourceType.AUTO,
-                title=rules.title_of(session.query),
-                root_cause=session.answer or "",
-                solution=session.answer or "",
-            )
-    except IntegrityError as error:  # somebody who does not hold the session's lock was first: theirs is the case
-        if not is_duplicate_key(error):
-            raise
-        return CaseLibrary.objects.get(diagnosis_id=session.session_id)
+    """Make it. Somebody who does not hold the session's lock may be first: then the caller's transaction runs again."""
+    case = CaseLibrary.objects.create(
+        diagnosis_id=session.session_id,
+        source_type=SourceType.AUTO,
+        title=rules.title_of(session.query),
+        root_cause=session.answer or "",
+        solution=session.answer or "",
+    )
     _log(case, "create", "", gettext_noop("A reader found the answer useful."))
     return case
 
