@@ -68,6 +68,8 @@ def test_a_stand_in_goes_though_a_span_of_another_trace_names_it_that_is_nothing
     assert session_ids() == [TRACE]
     record(span(1, "run", {**AGENT, **NAMED}))
     assert session_ids() == ["s-1"]
+    record(span(2, "chat", CHAT, trace="b" * 32))
+    assert session_ids() == [TRACE, "s-1"]  # what the other trace said before is not forgotten
 
 
 def test_a_mark_of_replaced_characters_goes_with_the_span_that_had_them():
