@@ -46,4 +46,4 @@ application = measured(get_wsgi_application())
 # makes goes without the collector, which else takes a fifth of the time of recording traces.
 gc.collect()
 gc.freeze()
-gc.set_threshold(50_000, 20, 50)
+gc.set_threshold(10_000, 20, 20)

@@ -8,7 +8,7 @@ error with a `google.rpc.Status`; both in the content type of the request. Expor
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 from django.http import HttpResponse
 from django.utils.translation import override
@@ -16,9 +16,8 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from rest_framework import status
-from rest_framework.exceptions import ParseError
+from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.negotiation import BaseContentNegotiation
-from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -36,33 +35,11 @@ _RPC_CODES = {400: 3, 401: 16, 403: 7, 404: 5, 413: 3, 415: 3, 429: 8, 503: 14}
 _INTERNAL = 13
 
 
-class _BodyParser(BaseParser):
-    """The body as it is, inflated."""
-
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        """Bytes, at most MAX_BODY_BYTES of them."""
-        return read_body(stream, parser_context["request"].headers)
-
-
-class ProtobufParser(_BodyParser):
-    """OTLP's usual form."""
-
-    media_type = PROTOBUF
-
-
-class JSONBodyParser(_BodyParser):
-    """OTLP in JSON."""
-
-    media_type = JSON
-
-
 class AsAsked(BaseContentNegotiation):
     """The answer follows the request's own type, so whatever `Accept` says is well."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:
-        """By content type, without its parameters."""
-        wanted = _content_type(request)
-        return next((parser for parser in parsers if parser.media_type == wanted), None)
+        """Never asked: the view reads the body itself."""
 
     def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
         """Never asked for its rendering: the view answers in bytes."""
@@ -73,7 +50,6 @@ class TracesView(APIView):
     """Traces of any OpenTelemetry SDK or collector."""
 
     permission_classes = [CanIngest]
-    parser_classes = [ProtobufParser, JSONBodyParser]
     content_negotiation_class = AsAsked
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
@@ -86,9 +62,14 @@ class TracesView(APIView):
     )
     def post(self, request: Request) -> HttpResponse:
         """Take spans in; a bad one is rejected and counted, its neighbours are stored."""
-        is_json = _content_type(request) == JSON
+        content_type = _content_type(request)
+        if content_type not in (PROTOBUF, JSON):
+            raise UnsupportedMediaType(request.content_type)
+        is_json = content_type == JSON
+        # Not `request.data`: a request stands in a circle of references, and would keep its body until the collector
+        # comes, which it does seldom.
+        body = read_body(request.stream, request.headers) if request.stream else b""
         try:
-            body = cast("bytes", request.data or b"")  # DRF makes a dict of nothing
             decoded = decode_json(body) if is_json else decode_protobuf(body)
         except UndecodableError as error:
             raise ParseError(str(error)) from error
