@@ -1,4 +1,4 @@
-"""Made-up sessions of a realistic size: 1 session, 4 steps, 6 tool invocations, about 26 kB as it is sent.
+"""Made-up sessions of a realistic size: 1 session, 4 steps, 6 tool invocations, about 26 kB as a trace.
 
 As with real agents, an agent's system prompt is the same in every call, and a call repeats what was said before it.
 """
@@ -51,7 +51,7 @@ def session(number: int) -> dict[str, Any]:
             for n in range(count)
         ]
         agent = "executor" if index else "planner"
-        output = text(560)
+        output = text(460)
         steps.append(
             {
                 "agentName": agent,
@@ -59,7 +59,7 @@ def session(number: int) -> dict[str, Any]:
                 "modelName": "model-large-1",
                 "modelInput": [{"role": "system", "content": _PROMPTS[agent]}, *said[-2:]],
                 "modelOutput": {"text": output, "tool_calls": calls},
-                "thought": text(400),
+                "thought": text(250),
                 "durationMs": 1500,
                 "inputTokens": 900 + index,
                 "outputTokens": 200,
