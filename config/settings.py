@@ -196,6 +196,7 @@ CELERY_BEAT_SCHEDULE = {
     "find-re-asks": {"task": "feedback_app.tasks.find_re_asks", "schedule": 5.0, "options": {"expires": 4.5}},
     # Of what is due now, as much as fits into some seconds; the rest waits for the next turn.
     "apply-retention": {"task": "feedback_app.tasks.apply_retention", "schedule": 60.0, "options": {"expires": 55.0}},
+    "rank-bad-cases": {"task": "feedback_app.tasks.rank_bad_cases", "schedule": 60.0, "options": {"expires": 55}},
     "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
 
@@ -372,6 +373,8 @@ RETENTION_REMOVE_DAYS = env.int("RETENTION_REMOVE_DAYS", default=0)
 if min(RETENTION_ANONYMISE_DAYS, RETENTION_REMOVE_DAYS) < 0:
     raise ImproperlyConfigured("RETENTION_ANONYMISE_DAYS and RETENTION_REMOVE_DAYS count days from 0.")
 TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
+# A claim is free again after this long without a word from its reviewer; 0: never.
+TRIAGE_CLAIM_HOURS = env.int("TRIAGE_CLAIM_HOURS", default=8)
 # A question is asked again when it comes within this time, among this many before it, and is at least so much alike.
 RE_ASK_WINDOW_SECONDS = env.int("RE_ASK_WINDOW_SECONDS", default=120)
 RE_ASK_DEPTH = env.int("RE_ASK_DEPTH", default=5)

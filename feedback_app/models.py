@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
-from django.db.models import Case, Count, Exists, F, OuterRef, Q, When
+from django.db.models import Count, Exists, F, OuterRef, Q
 from django.db.models.expressions import OrderBy
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
@@ -18,7 +19,6 @@ from feedback_app import rules
 from sessions_app.audit import Transition
 from sessions_app.fields import IdField, Utf8JSONField
 from sessions_app.models import DiagnosisSession
-from sessions_app.rules import CONFIDENT_ABOVE
 
 
 class EventType(models.TextChoices):
@@ -179,15 +179,26 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
         return self.waiting().filter(due_at__lt=timezone.now())
 
     def free(self) -> BadCaseReviewQuerySet:
-        """Waiting, and nobody has them. A claim whose reviewer was deleted is free again."""
-        return self.waiting().filter(assignee=None)
+        """Waiting, and nobody has them."""
+        return self.waiting().unheld()
+
+    def unheld(self) -> BadCaseReviewQuerySet:
+        """Those that nobody ever took, or that are free again."""
+        return self.filter(_unheld())
+
+    def left_behind(self) -> BadCaseReviewQuerySet:
+        """Free again though somebody claimed them: who is deleted, or longer ago than `TRIAGE_CLAIM_HOURS`.
+
+        No job frees them: whoever takes one finds it free.
+        """
+        return self.filter(_left_behind())
 
     def count_waiting(self, reviewer: AbstractBaseUser) -> dict[str, int]:
         """How many wait: `waiting` in all, of them `mine`, `free`, `overdue`. One query."""
         return self.waiting().aggregate(
             waiting=Count("pk"),
             mine=Count("pk", filter=Q(assignee_id=reviewer.pk)),
-            free=Count("pk", filter=Q(assignee=None)),
+            free=Count("pk", filter=_unheld()),
             overdue=Count("pk", filter=Q(due_at__lt=timezone.now())),
         )
 
@@ -211,17 +222,27 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
 
     @staticmethod
     def queue_order() -> list[OrderBy]:
-        """What deserves attention first.
+        """What deserves attention first, open before in review: by an index, `triage_attention`.
 
-        Open before in review; overdue first; then answers given with confidence; then by due date.
+        Of the states that wait, OPEN stands last in the alphabet.
         """
-        return [
-            Case(When(state=TriageState.OPEN, then=0), default=1).asc(),
-            Case(When(due_at__lt=timezone.now(), then=0), default=1).asc(),
-            Case(When(session__confidence__gt=CONFIDENT_ABOVE, then=0), default=1).asc(),
-            F("due_at").asc(nulls_last=True),
-            F("pk").asc(),
-        ]
+        return [F("state").desc(), F("attention_at").asc(), F("pk").asc()]
+
+
+def claim_expiry() -> datetime | None:
+    """Claims from before this moment are free again; None where claims last for ever."""
+    hours = settings.TRIAGE_CLAIM_HOURS
+    return timezone.now() - timedelta(hours=hours) if hours > 0 else None
+
+
+def _left_behind() -> Q:
+    expiry = claim_expiry()
+    lost = Q(assignee=None) | Q(claimed_at__lt=expiry) if expiry else Q(assignee=None)
+    return Q(state=TriageState.IN_REVIEW) & lost
+
+
+def _unheld() -> Q:
+    return Q(assignee=None) | _left_behind()
 
 
 class BadCaseReview(models.Model):
@@ -261,6 +282,10 @@ class BadCaseReview(models.Model):
     )
     created_at = models.DateTimeField(_("created at"), default=timezone.now)
     updated_at = models.DateTimeField(_("updated at"), auto_now=True)
+    # Its place in the queue: what `feedback_app.priority` makes of the facts, which services keep in step.
+    attention_at = models.DateTimeField(_("priority"), default=timezone.now, editable=False)
+    priority_hours = models.JSONField(default=dict, editable=False)  # rule → hours earlier than the due date
+    question_key = models.CharField(max_length=32, default="", editable=False)  # "": not counted yet
 
     objects = BadCaseReviewQuerySet.as_manager()
 
@@ -272,6 +297,8 @@ class BadCaseReview(models.Model):
         indexes = [
             models.Index(fields=["state", "due_at"], name="triage_state_due"),
             models.Index(fields=["resolved_at"], name="triage_resolved"),
+            models.Index(fields=["-state", "attention_at", "id"], name="triage_attention"),
+            models.Index(fields=["question_key"], name="triage_question"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=TriageState.values), name="triage_state_known"),
@@ -283,6 +310,14 @@ class BadCaseReview(models.Model):
 
     def __str__(self) -> str:
         return str(self.session_id)
+
+    @property
+    def is_claim_expired(self) -> bool:
+        """In review for so long that it is free again."""
+        expiry = claim_expiry()
+        if self.state != TriageState.IN_REVIEW or self.claimed_at is None or expiry is None:
+            return False
+        return self.claimed_at < expiry
 
     @property
     def is_overdue(self) -> bool:
@@ -297,6 +332,9 @@ class BadCaseTransition(Transition):
     LABELS = {
         "open": _("Opened"),
         "claim": _("Claimed"),
+        "take_over": _("Taken over after the claim had expired"),
+        "hand_over": _("Handed over"),
+        "assign": _("Assigned"),
         "release": _("Released"),
         "resolve": _("Resolved"),
         "dismiss": _("Dismissed"),

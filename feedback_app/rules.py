@@ -30,6 +30,8 @@ OPEN, IN_REVIEW, RESOLVED, DISMISSED = "OPEN", "IN_REVIEW", "RESOLVED", "DISMISS
 
 TRIAGE_SOURCES: Mapping[str, tuple[str, ...]] = {
     "claim": (OPEN,),
+    "assign": (OPEN, IN_REVIEW),
+    "hand_over": (IN_REVIEW,),
     "release": (IN_REVIEW,),
     "resolve": (IN_REVIEW,),
     "dismiss": (IN_REVIEW,),

@@ -4,7 +4,7 @@ import time
 
 from celery import shared_task
 
-from feedback_app.services import re_asks, reports, retention
+from feedback_app.services import priority, re_asks, reports, retention
 
 SWEEP_SECONDS = 10
 """Half of the soft time limit of a task. What is left waits for the next sweep."""
@@ -15,6 +15,14 @@ def find_re_asks() -> None:
     """Compare the questions that came in since the last sweep."""
     until = time.monotonic() + SWEEP_SECONDS
     while re_asks.compare_waiting() and time.monotonic() < until:
+        pass
+
+
+@shared_task
+def rank_bad_cases() -> None:
+    """Give those a place in the queue that came from before there were priorities."""
+    until = time.monotonic() + SWEEP_SECONDS
+    while priority.refresh_unranked() and time.monotonic() < until:
         pass
 
 

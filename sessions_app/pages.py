@@ -94,8 +94,10 @@ class ObjectPageAdmin(ModelAdmin):
         self.log_change(request, obj, str(text))
         messages.success(request, str(text))
 
-    def page(self, request: HttpRequest, obj: Any, context: dict[str, Any], *, status: int = 200) -> TemplateResponse:
-        """The object's page."""
+    def page(
+        self, request: HttpRequest, obj: Any, context: dict[str, Any], *, status: int = 200, template: str = ""
+    ) -> TemplateResponse:
+        """The object's page, or with `template` another one."""
         request.current_app = self.admin_site.name
         context = {
             **self.admin_site.each_context(request),
@@ -105,7 +107,7 @@ class ObjectPageAdmin(ModelAdmin):
             "list_url": self.list_url(request),
             **context,
         }
-        return TemplateResponse(request, self.page_template, context, status=status)
+        return TemplateResponse(request, template or self.page_template, context, status=status)
 
     def unknown(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Say that there is no such object, as Django's own pages do."""

@@ -12,6 +12,9 @@ questions_asked = Signal()
 """Sessions of a conversation or a user, whose start is known, got a question, or another one, or another place: also
 long after they were opened. `session_ids: list[str]`."""
 
+session_scored = Signal()
+"""A session got its score, or another one. `session_id: str`."""
+
 people_judged = Signal()
 """People judged a session, in its trace; told again whenever the trace grows. `session_id: str`, `judgements:
 list[dict]` of name, score (number or None), label, explanation, id, at (ns since 1970; 0 for not said)."""

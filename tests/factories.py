@@ -14,6 +14,7 @@ from factory.django import DjangoModelFactory
 
 from cases_app.models import CaseLibrary, CaseStatus, SourceType
 from feedback_app.models import AgentFeedback, BadCaseReview, EventType
+from feedback_app.services import priority
 from sessions_app.models import AgentFlow, AgentStep, DiagnosisSession, Status, ToolInvocation, Verdict
 
 PASSWORD = "correct horse battery staple"
@@ -144,9 +145,17 @@ class TriageFactory(DjangoModelFactory[BadCaseReview]):
 
     class Meta:
         model = BadCaseReview
+        skip_postgeneration_save = True
 
     session = factory.SubFactory(SessionFactory, rejected=True)
     due_at = factory.LazyFunction(lambda: timezone.now() + timedelta(hours=72))
+
+    @factory.post_generation
+    def ranked(self, create: bool, wanted: bool | None, **_: Any) -> None:
+        """Give it its place in the queue, as every service does; not where `ranked=False`."""
+        if create and wanted is not False:
+            priority.refresh(self.session_id)
+            self.refresh_from_db()
 
 
 class FeedbackEventFactory(DjangoModelFactory[AgentFeedback]):

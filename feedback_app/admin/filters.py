@@ -71,7 +71,7 @@ class AssigneeFilter(DropdownFilter):
             case AssigneeFilter.MINE:
                 return queryset.filter(assignee_id=request.user.pk)
             case AssigneeFilter.NOBODY:
-                return queryset.filter(assignee=None)
+                return queryset.unheld()
             case pk:
                 return queryset.filter(assignee_id=int(pk)) if pk.isdecimal() else queryset.none()
 

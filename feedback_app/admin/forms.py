@@ -6,11 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.contrib.auth import get_user_model
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from feedback_app.models import BadCaseReview, FailureMode
-from sessions_app.forms import LongTextField, ServiceForm
+from feedback_app.selectors import triage
+from sessions_app.forms import LongTextField, ReasonForm, ServiceForm
+
+
+class AssignForm(ReasonForm):
+    """To whom a bad case is to go."""
+
+    assignee = forms.ModelChoiceField(
+        label=_("To"), queryset=get_user_model().objects.none(), required=False, widget=UnfoldAdminSelectWidget
+    )
+    field_order = ("assignee", "reason")
+
+    def __init__(self, *args: Any, without: int | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field: Any = self.fields["assignee"]
+        field.queryset = triage.reviewers().exclude(pk=without)
 
 
 class VerdictForm(ServiceForm):

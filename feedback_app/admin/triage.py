@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.db.models.functions import Left
@@ -23,16 +24,16 @@ from unfold.views import ChangeList
 
 from feedback_app.admin import filters
 from feedback_app.admin.buttons import BUTTONS, Press
-from feedback_app.admin.forms import VerdictForm
+from feedback_app.admin.forms import AssignForm, VerdictForm
 from feedback_app.models import BadCaseReview, TriageState
 from feedback_app.selectors import triage as selectors
 from feedback_app.selectors import words
 from feedback_app.services import triage
-from feedback_app.templatetags.triage import due_mark
+from feedback_app.templatetags.triage import due_mark, priority_mark, priority_rules
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.filters import DayFilter, PeriodFilter
 from sessions_app.forms import NOT_SAVED, ReasonForm
-from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, ObjectPageAdmin, Tab
+from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, MAX_PAGE_DIGITS, ObjectPageAdmin, Tab
 from sessions_app.paging import BoundedPaginator
 from sessions_app.rules import CONFIDENT_ABOVE
 from sessions_app.selectors.chain import timeline
@@ -119,11 +120,13 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         may_triage, may_assign = self.has_triage_permission(request), self.has_assign_permission(request)
         if review.state not in (TriageState.OPEN, TriageState.IN_REVIEW):
             return ["reopen"] if may_assign else []
-        if review.assignee_id is None:
-            return ["claim"] if may_triage else []
         if review.assignee_id == request.user.pk:
-            return ["save_notes", "resolve", "dismiss", "release"] if may_triage else []
-        return ["release"] if may_assign else []
+            return ["save_notes", "resolve", "dismiss", "release", "assign"] if may_triage else []
+        is_free = review.assignee_id is None or review.is_claim_expired
+        offers = ["claim"] if may_triage and is_free else []
+        if may_assign:
+            offers += ["assign"] if review.assignee_id is None else ["release", "assign"]
+        return offers
 
     # -- the queue ---------------------------------------------------------------------------------------------------
 
@@ -136,6 +139,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
                 "session__session_id", "session__agent_id", "session__agent_flow", "session__evidence_score",
                 "session__confidence", "session__evaluation_due_at", "session__evaluation_error",
                 "state", "failure_mode", "due_at", "resolved_at", "assignee__username",
+                "claimed_at", "attention_at", "priority_hours",
             )
             .annotate(query_head=Left("session__query", QUESTION_CHARS))
         )  # fmt: skip
@@ -173,14 +177,11 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             Tab.among(request, _("Closed"), state=state.CLOSED),
             Tab.among(request, _("All"), state=state.EVERY),
         ]
-        order = _(
-            "Order: open before in review, overdue first, then answers stated with over %(percent)s%% confidence, "
-            "then by due date."
-        )
         context = {
             "tabs": tabs,
-            "order_note": order % {"percent": CONFIDENT_ABOVE} if filters.StateFilter.is_waiting(request) else "",
+            "order_rules": priority_rules() if filters.StateFilter.is_waiting(request) else [],
             "next_url": self.next_url(request),
+            "holders_url": self.view_url("holders", None) if self.has_assign_permission(request) else None,
             **(extra_context or {}),
         }
         return super().changelist_view(request, context)
@@ -244,7 +245,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
     @admin.display(description=gettext_lazy("due"), ordering="due_at")
     def due(self, review: BadCaseReview) -> str:
         """Until when, or since when it is overdue or closed."""
-        return due_mark(review)
+        return format_html('<span class="desk-two">{}{}</span>', due_mark(review), priority_mark(review))
 
     @admin.display(description="")
     def buttons(self, review: Any) -> str:
@@ -255,8 +256,12 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
 
     def get_urls(self) -> list[Any]:
         """Also the button that takes the next."""
-        view = self.admin_site.admin_view(self.take_next)
-        return [path("next/", view, name="feedback_app_badcasereview_next"), *super().get_urls()]
+        wrap = self.admin_site.admin_view
+        return [
+            path("next/", wrap(self.take_next), name="feedback_app_badcasereview_next"),
+            path("holders/", wrap(self.holders), name="feedback_app_badcasereview_holders"),
+            *super().get_urls(),
+        ]
 
     def next_url(self, request: HttpRequest) -> str | None:
         """Where the button leads; None for those who may not press it."""
@@ -273,6 +278,22 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             return redirect(self.list_url(request))
         self.done(request, review, BUTTONS["claim"].done)
         return redirect(self.object_url(review, request))
+
+    def holders(self, request: HttpRequest) -> HttpResponse:
+        """Who holds what: for those who may give it to somebody else."""
+        self.require(request, "assign")
+        if request.method not in ("GET", "HEAD"):
+            return HttpResponseNotAllowed(["GET"])
+        people, nobody, progress = selectors.holdings()
+        context = {
+            "title": _("Who holds what"),
+            "people": people,
+            "nobody": nobody,
+            "progress": progress,
+            "days": selectors.DAYS_OF_PROGRESS,
+            "claim_hours": settings.TRIAGE_CLAIM_HOURS,
+        }
+        return self.page(request, None, context, template="admin/feedback_app/badcasereview/holders.html")
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
@@ -300,11 +321,14 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             return self._page(request, review, form)
         reason = ReasonForm.given(request.POST)
         try:
-            button.move(Press(review, self.person(request), form, reason, self.has_assign_permission(request)))
+            press = Press(
+                review, self.person(request), form, reason, self.has_assign_permission(request), self._assignee(request)
+            )
+            button.move(press)
         except InvalidInputError as refusal:
-            if form is None:
-                raise
-            form.refuse(refusal.errors)
+            messages.error(request, refusal.message)
+            form = form or VerdictForm.of(review)
+            form.refuse({name: texts for name, texts in refusal.errors.items() if name in form.fields})
             return self._page(request, review, form)
         except ConflictError as refusal:
             return self._refused(request, review, form, refusal.message)
@@ -314,6 +338,10 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             review = self._again(review)
             return self._page(request, review, form, meanwhile=form.stored_meanwhile(review))
         return redirect(self.list_url(request) if FROM_LIST in request.POST else self.object_url(review, request))
+
+    def _assignee(self, request: HttpRequest) -> Any:
+        wanted = request.POST.get("assignee", "")[:MAX_PAGE_DIGITS]
+        return selectors.reviewers().filter(pk=int(wanted)).first() if wanted.isdecimal() else None
 
     def _refused(
         self, request: HttpRequest, review: BadCaseReview, form: VerdictForm | None, message: str
@@ -352,6 +380,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "history": selectors.history(review),
             "form": form,
             "reason_form": ReasonForm(),
+            "assign_form": AssignForm(without=review.assignee_id) if "assign" in offers else None,
             "offers": offers,
             "is_writing": form.is_bound or "resolve" in offers,
             "meanwhile": meanwhile,

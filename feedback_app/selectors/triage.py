@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from feedback_app.models import BadCaseReview, BadCaseTransition
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.db.models import Count, Min, Q, QuerySet
+from django.utils import timezone
+
+from feedback_app.models import BadCaseReview, BadCaseTransition, TriageState, claim_expiry
 
 HISTORY_SHOWN = 100
+TRIAGE_PERMISSION = "feedback_app.triage_badcasereview"
+DAYS_OF_PROGRESS = 7
 
 
 def bad_case(review_id: str) -> BadCaseReview | None:
@@ -18,3 +28,79 @@ def bad_case(review_id: str) -> BadCaseReview | None:
 def history(review: BadCaseReview) -> list[BadCaseTransition]:
     """What was done to it, the latest first."""
     return list(BadCaseTransition.objects.filter(review=review).select_related("actor")[:HISTORY_SHOWN])
+
+
+def reviewers() -> QuerySet[Any]:
+    """Who may be given a bad case, by name."""
+    people: Any = get_user_model().objects
+    backend = "django.contrib.auth.backends.ModelBackend"
+    may_triage: QuerySet[Any] = people.with_perm(TRIAGE_PERMISSION, backend=backend).filter(is_staff=True)
+    return may_triage.order_by("username")
+
+
+@dataclass(slots=True)
+class Holding:
+    """What one person has in hand, and has done in the last DAYS_OF_PROGRESS days. `user` is None for nobody."""
+
+    user: Any
+    held: int = 0
+    overdue: int = 0
+    expired: int = 0
+    next_due: datetime | None = None
+    oldest_claim: datetime | None = None
+    resolved: int = 0
+    dismissed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How the queue stands."""
+
+    waiting: int
+    closed: int
+
+    @property
+    def share(self) -> int:
+        """Percent of what waited or was closed in these days that is closed."""
+        total = self.waiting + self.closed
+        return round(100 * self.closed / total) if total else 100
+
+
+def holdings() -> tuple[list[Holding], Holding, Progress]:
+    """Who holds what, those with most overdue first; what nobody holds; and how far the queue is. Three queries."""
+    now = timezone.now()
+    expiry = claim_expiry()
+    rows: dict[int | None, Holding] = {user.pk: Holding(user) for user in reviewers()}
+    waiting: Any = BadCaseReview.objects.waiting().order_by().values("assignee_id", "assignee__username")
+    for row in waiting.annotate(
+        held=Count("pk"),
+        overdue=Count("pk", filter=Q(due_at__lt=now)),
+        expired=Count("pk", filter=Q(claimed_at__lt=expiry)) if expiry else Count("pk", filter=Q(pk=None)),
+        next_due=Min("due_at"),
+        oldest_claim=Min("claimed_at"),
+    ):
+        holding = _holding_of(rows, row)
+        for name in ("held", "overdue", "expired", "next_due", "oldest_claim"):
+            setattr(holding, name, row[name])
+    closed: Any = (
+        BadCaseReview.objects.closed().filter(resolved_at__gte=now - timedelta(days=DAYS_OF_PROGRESS)).order_by()
+    )
+    for row in closed.values("assignee_id", "assignee__username").annotate(
+        resolved=Count("pk", filter=Q(state=TriageState.RESOLVED)),
+        dismissed=Count("pk", filter=Q(state=TriageState.DISMISSED)),
+    ):
+        holding = _holding_of(rows, row)
+        holding.resolved, holding.dismissed = row["resolved"], row["dismissed"]
+    nobody = rows.pop(None, Holding(None))
+    people = sorted(rows.values(), key=lambda one: (-one.overdue, -one.held, one.user.get_username()))
+    everybody = [*people, nobody]
+    progress = Progress(sum(one.held for one in everybody), sum(one.resolved + one.dismissed for one in everybody))
+    return people, nobody, progress
+
+
+def _holding_of(rows: dict[int | None, Holding], row: dict[str, Any]) -> Holding:
+    """The line of a person; also of one who may no longer triage."""
+    pk = row["assignee_id"]
+    if pk not in rows:
+        rows[pk] = Holding(get_user_model()(pk=pk, username=row["assignee__username"]) if pk else None)
+    return rows[pk]

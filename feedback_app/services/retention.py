@@ -27,6 +27,7 @@ from django.utils import timezone
 from cases_app.models import CaseLibrary, CaseStatus, SourceType
 from feedback_app.models import AgentFeedback, BadCaseReview
 from feedback_app.selectors import subjects
+from feedback_app.services import priority
 from feedback_app.services.erasure import blank_log
 from sessions_app.db import in_transaction
 from sessions_app.models import DiagnosisSession, OtlpTrace
@@ -185,6 +186,7 @@ def _write(session_id: str, stamp: tuple[Any, ...], changes: Sequence[_Change], 
     if not all(_apply(change, now) for change in changes):
         raise _MeanwhileChangedError
     DiagnosisSession.objects.filter(session_id=session_id).update(anonymised_at=now)
+    priority.refresh(session_id)  # it keeps a digest of the question
 
 
 def _apply(change: _Change, now: datetime) -> bool:

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from cases_app.services import creation
 from feedback_app import rules, similarity
 from feedback_app.models import AgentFeedback, EventSource, EventType
-from feedback_app.services import triage
+from feedback_app.services import priority, triage
 from sessions_app.db import in_transaction
 from sessions_app.errors import InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession, Verdict
@@ -115,6 +115,8 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
     )
     note_new_text(session.session_id if session.anonymised_at else None)
     case_id = _apply_verdict(session, VERDICTS[reading.value]) if data["type"] == EventType.THUMBS else None
+    if session.feedback is not None:  # who never gave a verdict opened no triage
+        priority.refresh(session.session_id)
     return Outcome(event.id, case_id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,10 +14,14 @@ from django.utils.translation import gettext_noop
 
 from feedback_app import rules
 from feedback_app.models import BadCaseReview, BadCaseTransition, FailureMode, TriageState
+from feedback_app.selectors.triage import TRIAGE_PERMISSION
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession
 from sessions_app.services.anonymity import note_new_text
+
+CANDIDATES = 10
+"""How many are looked up at once, for as many reviewers who press in the same moment."""
 
 
 class TakenError(ConflictError):
@@ -32,7 +37,7 @@ class TakenError(ConflictError):
 def open_triage(session: DiagnosisSession) -> BadCaseReview:
     """The session's triage; opened if there is none, or if only a change of mind had closed it.
 
-    The caller holds the session's lock.
+    The caller holds the session's lock, and has the priority counted when it has written all that it knows.
     """
     review = BadCaseReview.objects.select_for_update().filter(session_id=session.session_id).first()
     if review is None:
@@ -65,23 +70,22 @@ def close_by_verdict(session: DiagnosisSession) -> None:
 def claim(*, review_id: int, reviewer: AbstractBaseUser) -> BadCaseReview:
     """Take a bad case. Taking one's own again changes nothing. Raises TakenError, ConflictError when it is closed."""
     review = _get(review_id)
-    if review.state == TriageState.IN_REVIEW and review.assignee_id == reviewer.pk:
+    if review.state == TriageState.IN_REVIEW and review.assignee_id == reviewer.pk and not review.is_claim_expired:
         return review
-    # A claim whose reviewer was deleted is free again.
-    is_orphan = review.state == TriageState.IN_REVIEW and review.assignee_id is None
-    source = TriageState.IN_REVIEW if is_orphan else TriageState.OPEN
-    taken = BadCaseReview.objects.filter(
-        pk=review_id, state=source, **({"assignee": None} if is_orphan else {})
-    ).update(
-        state=TriageState.IN_REVIEW,
-        assignee_id=reviewer.pk,
-        claimed_at=timezone.now(),
-        updated_at=timezone.now(),
+    source, holder_id = review.state, review.assignee_id
+    if source == TriageState.OPEN:
+        free = BadCaseReview.objects.filter(state=TriageState.OPEN)
+    else:  # of whoever held it when we looked: somebody may have taken it over just now
+        free = BadCaseReview.objects.left_behind().filter(assignee_id=holder_id, claimed_at=review.claimed_at)
+    now = timezone.now()
+    taken = free.filter(pk=review_id).update(
+        state=TriageState.IN_REVIEW, assignee_id=reviewer.pk, claimed_at=now, updated_at=now
     )
     if not taken:
         raise _refusal(_get(review_id))
     review = _get(review_id)
-    _log(review, "claim", source, reviewer, "")
+    if holder_id != reviewer.pk:  # whose own claim had run out goes on with it
+        _log(review, "take_over" if holder_id else "claim", source, reviewer, "")
     return review
 
 
@@ -90,14 +94,54 @@ def claim_next(*, reviewer: AbstractBaseUser) -> BadCaseReview | None:
 
     Where somebody else is quicker, the one after it.
     """
-    free = BadCaseReview.objects.free()
     missed: list[int] = []
-    while review := free.exclude(pk__in=missed).order_by(*free.queue_order()).only("pk").first():
-        try:
-            return claim(review_id=review.pk, reviewer=reviewer)
-        except ConflictError:
-            missed.append(review.pk)
+    while candidates := _first_free(missed):
+        for review in candidates:
+            try:
+                return claim(review_id=review.pk, reviewer=reviewer)
+            except ConflictError:
+                missed.append(review.pk)
     return None
+
+
+def _first_free(missed: Sequence[int]) -> list[BadCaseReview]:
+    """Two questions, each answered by the index: of what is open, and of what was left behind."""
+    kinds = (BadCaseReview.objects.filter(state=TriageState.OPEN), BadCaseReview.objects.left_behind())
+    found: list[BadCaseReview] = []
+    for free in kinds:
+        ordered = free.exclude(pk__in=missed).order_by("attention_at", "pk")
+        found += ordered.only("pk", "attention_at")[:CANDIDATES]
+    return sorted(found, key=lambda review: (review.attention_at, review.pk))
+
+
+@in_transaction
+def assign(
+    *, review_id: int, actor: AbstractBaseUser, assignee: AbstractBaseUser, is_lead: bool = False, reason: str = ""
+) -> BadCaseReview:
+    """Give a bad case to somebody: one's own to a colleague, or as a Lead any that waits.
+
+    To whom it belongs already, nothing changes. Raises InvalidInputError for who may not triage, ConflictError.
+    """
+    if not (assignee.is_active and assignee.has_perm(TRIAGE_PERMISSION)):  # type: ignore[attr-defined]
+        message = _("%(name)s may not triage.") % {"name": assignee.get_username()}
+        raise InvalidInputError(message, errors={"assignee": [message]})
+    review = _get(review_id)
+    if review.state == TriageState.IN_REVIEW and review.assignee_id == assignee.pk and not review.is_claim_expired:
+        return review
+    is_own = review.state == TriageState.IN_REVIEW and review.assignee_id == actor.pk
+    if not is_own and not is_lead:
+        raise _refusal(review)
+    said = _("To %(name)s.") % {"name": assignee.get_username()}
+    _move(
+        review,
+        "hand_over" if is_own else "assign",
+        TriageState.IN_REVIEW,
+        actor,
+        f"{said} {reason}".strip(),
+        assignee_id=assignee.pk,
+        claimed_at=timezone.now(),
+    )
+    return review
 
 
 @in_transaction
@@ -117,7 +161,11 @@ def save_notes(
         _check_failure_mode(failure_mode)
     _held(review_id, reviewer)
     saved = BadCaseReview.objects.filter(pk=review_id, state=TriageState.IN_REVIEW, assignee_id=reviewer.pk).update(
-        notes=notes, corrected_answer=corrected_answer, failure_mode=failure_mode, updated_at=timezone.now()
+        notes=notes,
+        corrected_answer=corrected_answer,
+        failure_mode=failure_mode,
+        claimed_at=timezone.now(),  # who is still writing still holds it
+        updated_at=timezone.now(),
     )
     review = _get(review_id)
     if not saved:

@@ -115,6 +115,7 @@ def _score(session_id: str) -> None:
             "updated_at",
         ]
     )
+    signals.session_scored.send(DiagnosisSession, session_id=session_id)
 
 
 def _give_back(session_id: str, attempt: int, reason: str) -> None:

@@ -60,6 +60,8 @@ class TestWhoMayWhat:
             pytest.param("get", f"{LIST}{{pk}}/history/", (302, 302, 403, 200, 200, 200, 200), id="history"),
             pytest.param("get", NEXT, (302, 302, 405, 405, 405, 405, 405), id="next-get"),
             pytest.param("post", NEXT, (302, 302, 403, 403, 302, 302, 302), id="next"),
+            pytest.param("get", f"{LIST}holders/", (302, 302, 403, 403, 403, 200, 200), id="holders"),
+            pytest.param("post", f"{LIST}holders/", (302, 302, 403, 403, 403, 405, 405), id="holders-post"),
         ],
     )
     def test_addresses(self, method, address, codes, client, sign_in):
@@ -117,7 +119,7 @@ class TestWhoMayWhat:
         assert review.state == "OPEN"
 
     def test_the_page_shows_only_the_buttons_of_its_reader(self, client, sign_in):
-        offered = {"Operator": [], "Reviewer": ["claim"], "Lead": ["claim"]}
+        offered = {"Operator": [], "Reviewer": ["claim"], "Lead": ["claim", "assign"]}
         review = TriageFactory()
         for role, buttons in offered.items():
             sign_in(role)
@@ -134,7 +136,8 @@ class TestQueue:
         TriageFactory(state="RESOLVED", resolved_at=now)
         response = client.get(LIST)
         assert rows_of(response) == [overdue, sure, late, theirs]
-        assert "overdue first" in response.context["order_note"]
+        assert [rule.hours for rule in response.context["order_rules"]][:2] == ["+72 h", "+24 h"]
+        assert not client.get(f"{LIST}?state=closed").context["order_rules"]
 
     def test_a_row_says_what_a_reviewer_wants_to_know(self, client, as_reviewer):
         session = SessionFactory(rejected=True, scored=True, confidence=95, query="Why <b>slow</b>?", agent_id="bot/2")
@@ -327,7 +330,7 @@ class TestPage:
         assert (review.state, review.assignee, review.resolved_at) == ("IN_REVIEW", as_lead, None)
 
 
-PAGE_QUERIES = 12
+PAGE_QUERIES = 13
 
 
 class TestVerdict:
@@ -411,12 +414,64 @@ class TestTwoPeople:
 
     def test_a_lead_releases_what_another_holds_and_says_why(self, client, as_lead, reviewer):
         review = TriageFactory(state="IN_REVIEW", assignee=reviewer, notes="Kept")
-        assert client.get(page_of(review)).context["offers"] == ["release"]
+        assert client.get(page_of(review)).context["offers"] == ["release", "assign"]
         press(client, review, "release", reason="Rita is away")
         review.refresh_from_db()
         assert (review.state, review.notes) == ("OPEN", "Kept")
         row = review.transitions.get()
         assert (row.actor, row.reason) == (as_lead, "Rita is away")
+
+
+class TestInOtherHands:
+    def test_a_lead_assigns_by_the_page(self, client, as_lead, reviewer, operator):
+        review = TriageFactory()
+        offered = client.get(page_of(review)).context["assign_form"].fields["assignee"].queryset
+        assert {person.username for person in offered} == {"lena", "rita"}
+        assert press(client, review, "assign", assignee=str(reviewer.pk), reason="Yours").status_code == 302
+        review.refresh_from_db()
+        assert review.assignee == reviewer
+        assert LogEntry.objects.get().object_id == str(review.pk)
+
+    @pytest.mark.parametrize("assignee", ["", "x", "4711", "9" * 40])
+    def test_to_nobody_it_goes_not(self, assignee, client, as_lead):
+        review = TriageFactory()
+        response = press(client, review, "assign", assignee=assignee)
+        assert response.status_code == 200
+        assert "Choose to whom it is to go." in response.content.decode()
+        review.refresh_from_db()
+        assert review.state == "OPEN"
+
+    def test_a_reviewer_hands_over_and_what_was_typed_goes_along(self, client, as_reviewer, other_reviewer):
+        review = TriageFactory(state="IN_REVIEW", assignee=as_reviewer)
+        press(client, review, "assign", assignee=str(other_reviewer.pk), **VERDICT)
+        review.refresh_from_db()
+        assert (review.assignee, review.notes) == (other_reviewer, VERDICT["notes"])
+
+    def test_a_reviewer_takes_nothing_from_another(self, client, as_reviewer, other_reviewer):
+        review = TriageFactory(state="IN_REVIEW", assignee=other_reviewer)
+        assert press(client, review, "assign", assignee=str(as_reviewer.pk)).status_code == 409
+        review.refresh_from_db()
+        assert review.assignee == other_reviewer
+
+    def test_an_expired_claim_is_offered_and_said_to_be_one(self, client, as_reviewer, other_reviewer):
+        claimed = timezone.now() - timedelta(hours=9)
+        review = TriageFactory(state="IN_REVIEW", assignee=other_reviewer, claimed_at=claimed)
+        response = client.get(page_of(review))
+        assert response.context["offers"] == ["claim"]
+        assert "Claim expired" in response.content.decode()
+        assert rows_of(client.get(f"{LIST}?assignee=nobody")) == [review]
+
+    def test_the_page_says_why_it_comes_first(self, client, as_reviewer):
+        review = TriageFactory(session=SessionFactory(rejected=True, confidence=95))
+        page = client.get(page_of(review)).content.decode()
+        assert "Why this early" in page
+        assert "+72 h</b> Stated with confidence, and rejected" in page
+
+    def test_who_holds_what(self, client, as_lead, reviewer):
+        TriageFactory(state="IN_REVIEW", assignee=reviewer, due_at=timezone.now() - timedelta(hours=1))
+        page = client.get(f"{LIST}holders/").content.decode()
+        assert f"?assignee={reviewer.pk}" in page
+        assert "desk-badge--overdue" in page
 
 
 class TestEvents:

@@ -175,7 +175,7 @@ class TestClaimNext:
         now = timezone.now()
         late = TriageFactory(due_at=now + timedelta(days=9))
         soon = TriageFactory(due_at=now + timedelta(days=1))
-        sure = TriageFactory(due_at=now + timedelta(days=9), session=SessionFactory(rejected=True, confidence=95))
+        sure = TriageFactory(due_at=now + timedelta(days=3), session=SessionFactory(rejected=True, confidence=95))
         overdue = TriageFactory(due_at=now - timedelta(hours=1))
         overdue_and_sure = TriageFactory(due_at=now, session=SessionFactory(rejected=True, confidence=81))
         TriageFactory(due_at=now - timedelta(days=2), state=TriageState.IN_REVIEW, assignee=people["theirs"])
