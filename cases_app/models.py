@@ -77,8 +77,9 @@ class CaseQueue(models.TextChoices):
 
 _IN_WORK = Q(status__in=(CaseStatus.DRAFT, CaseStatus.ENRICHED))
 QUEUES: Mapping[str, Q] = {
-    # The design's enrichment queue: AUTO cases still GENERAL.
-    CaseQueue.TO_ENRICH: _IN_WORK & Q(source_type=SourceType.AUTO, fault_category=rules.GENERAL),
+    # The design's enrichment queue: AUTO cases still GENERAL; and those that a correction made, which stand as they do.
+    CaseQueue.TO_ENRICH: _IN_WORK
+    & Q(source_type__in=(SourceType.AUTO, SourceType.CORRECTION), fault_category=rules.GENERAL),
     CaseQueue.TO_PUBLISH: Q(status=CaseStatus.ENRICHED) & ~Q(fault_category=rules.GENERAL),
     CaseQueue.PUBLISHED: Q(status=CaseStatus.PUBLISHED),
     CaseQueue.FLAGGED: Q(flagged_at__isnull=False),
@@ -214,6 +215,7 @@ class CaseTransition(Transition):
 
     LABELS = {
         "create": _("Created"),
+        "correct": _("Made from a correction"),
         "enrich": _("Edited"),
         "publish": _("Published"),
         "unpublish": _("Unpublished"),

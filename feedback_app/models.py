@@ -163,6 +163,15 @@ class FailureMode(models.TextChoices):
     USER_ERROR = "USER_ERROR", _("User error")
 
 
+class Severity(models.TextChoices):
+    """How bad it is that this was answered."""
+
+    LOW = "LOW", _("Low")
+    MEDIUM = "MEDIUM", _("Medium")
+    HIGH = "HIGH", _("High")
+    CRITICAL = "CRITICAL", _("Critical")
+
+
 class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
     """Questions about triages."""
 
@@ -259,6 +268,9 @@ class BadCaseReview(models.Model):
     )
     state = models.CharField(_("state"), max_length=16, choices=TriageState, default=TriageState.OPEN)
     failure_mode = models.CharField(_("failure mode"), max_length=32, choices=FailureMode, blank=True, default="")
+    severity = models.CharField(_("severity"), max_length=16, choices=Severity, blank=True, default="")
+    # By the step's own name in its session, `planner/3`: a trace that grows may give it another row.
+    blamed_step = models.CharField(_("step to blame"), max_length=48, blank=True, default="")
     assignee = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         verbose_name=_("assignee"),
@@ -285,6 +297,8 @@ class BadCaseReview(models.Model):
     # Its place in the queue: what `feedback_app.priority` makes of the facts, which services keep in step.
     attention_at = models.DateTimeField(_("priority"), default=timezone.now, editable=False)
     priority_hours = models.JSONField(default=dict, editable=False)  # rule → hours earlier than the due date
+    # Counts what people wrote here, so that a form knows when it is out of date.
+    version = models.PositiveIntegerField(default=0, editable=False)
     question_key = models.CharField(max_length=32, default="", editable=False)  # "": not counted yet
 
     objects = BadCaseReviewQuerySet.as_manager()

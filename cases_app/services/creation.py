@@ -1,15 +1,19 @@
-"""Cases that follow a reader's verdict. Callers hold the session's lock, so each of these happens once."""
+"""Cases that follow a verdict or a correction. Callers hold the session's lock, so each of these happens once."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, SourceType
+from cases_app.suggestions.answers import split_answer
+from sessions_app.errors import ConflictError
 from sessions_app.models import DiagnosisSession, Verdict
 
 
@@ -33,13 +37,48 @@ def case_of_useful_session(session: DiagnosisSession) -> CaseLibrary | None:
 def withdraw_case(session: DiagnosisSession) -> None:
     """The reader took "useful" back: retire a case nobody worked on, flag one that a reviewer did."""
     case = CaseLibrary.objects.select_for_update().filter(diagnosis_id=session.session_id).first()
-    if case is None or case.status == CaseStatus.RETIRED:
-        return
+    if case is None or case.status == CaseStatus.RETIRED or case.source_type == SourceType.CORRECTION:
+        return  # a correction says itself what was wrong with the answer
     if case.source_type == SourceType.AUTO and case.status == CaseStatus.DRAFT:
         _move_by_verdict(case, CaseStatus.RETIRED, retired_by_verdict=True)
     elif not case.is_flagged:
         CaseLibrary.objects.filter(pk=case.pk).update(flagged_at=timezone.now(), version=F("version") + 1)
         _log(case, "flag", case.status, gettext_noop("The reader no longer finds the answer useful."))
+
+
+def case_of_correction(session: DiagnosisSession, *, corrected_answer: str, author: AbstractBaseUser) -> CaseLibrary:
+    """A draft from what the agent should have answered, split at its headings where it has any.
+
+    A session has one case at most: one that nobody worked on becomes this one. Raises ConflictError where somebody did.
+    """
+    split = split_answer(corrected_answer)
+    columns = {
+        "source_type": SourceType.CORRECTION,
+        "title": rules.title_of(session.query) or rules.title_of(corrected_answer),
+        "root_cause": split.root_cause.text if split.root_cause else corrected_answer,
+        "solution": split.solution.text if split.solution else corrected_answer,
+        "created_by": author.get_username(),
+    }
+    case = CaseLibrary.objects.select_for_update().filter(diagnosis_id=session.session_id).first()
+    source = ""
+    if case is None:
+        case = CaseLibrary.objects.create(diagnosis_id=session.session_id, **columns)
+    else:
+        is_untouched = case.status == CaseStatus.DRAFT or case.retired_by_verdict
+        if case.source_type != SourceType.AUTO or not is_untouched:
+            raise ConflictError(_("This session has a case that somebody worked on; correct it there."))
+        source = case.status
+        CaseLibrary.objects.filter(pk=case.pk).update(
+            **columns,
+            status=CaseStatus.DRAFT,
+            retired_by_verdict=False,
+            flagged_at=None,
+            version=F("version") + 1,
+            updated_at=timezone.now(),
+        )
+        case.refresh_from_db()
+    _log(case, "correct", source, "", author)
+    return case
 
 
 def follow_answers(session_ids: Collection[str]) -> None:
@@ -83,5 +122,12 @@ def _move_by_verdict(case: CaseLibrary, target: CaseStatus, *, retired_by_verdic
     _log(case, "retire" if retired_by_verdict else "restore", source, gettext_noop("The reader changed their mind."))
 
 
-def _log(case: CaseLibrary, action: str, source: str, reason: str) -> None:
-    CaseTransition.objects.create(case=case, action=action, from_state=source, to_state=case.status, reason=reason)
+def _log(case: CaseLibrary, action: str, source: str, reason: str, author: AbstractBaseUser | None = None) -> None:
+    CaseTransition.objects.create(
+        case=case,
+        action=action,
+        from_state=source,
+        to_state=case.status,
+        reason=reason,
+        actor_id=author.pk if author else None,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.utils.translation import gettext
@@ -27,8 +27,8 @@ class Press(NamedTuple):
     assignee: AbstractBaseUser | None = None
 
     @property
-    def text(self) -> dict[str, str]:
-        """What stands in the form's fields."""
+    def text(self) -> dict[str, Any]:
+        """What stands in the form's fields, and over what it was written."""
         return dict(self.form.cleaned_data) if self.form else {}
 
 
@@ -64,8 +64,12 @@ def _resolve(press: Press) -> object:
     return triage.resolve(review_id=press.review.pk, reviewer=press.user, **press.text)
 
 
+def _make_case(press: Press) -> object:
+    return triage.resolve_with_case(review_id=press.review.pk, reviewer=press.user, **press.text)
+
+
 def _dismiss(press: Press) -> object:
-    return triage.dismiss(review_id=press.review.pk, reviewer=press.user, notes=press.text["notes"])
+    return triage.dismiss(review_id=press.review.pk, reviewer=press.user, **press.text)
 
 
 def _reopen(press: Press) -> object:
@@ -78,6 +82,9 @@ BUTTONS: Mapping[str, Button] = {
     "assign": Button(_assign, "release", _("The bad case is in other hands.")),
     "save_notes": Button(_save_notes, "triage", _("Your notes are saved."), needs_fields=True),
     "resolve": Button(_resolve, "triage", _("The bad case is resolved."), needs_fields=True),
+    "make_case": Button(
+        _make_case, "make_case", _("The bad case is resolved, and a case is made of the correction."), needs_fields=True
+    ),
     "dismiss": Button(_dismiss, "triage", _("The bad case is dismissed."), needs_fields=True),
     "reopen": Button(_reopen, "assign", _("The bad case is open again.")),
 }

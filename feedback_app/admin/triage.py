@@ -22,10 +22,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.views import ChangeList
 
+from cases_app.admin.differences import Difference
 from feedback_app.admin import filters
 from feedback_app.admin.buttons import BUTTONS, Press
 from feedback_app.admin.forms import AssignForm, VerdictForm
-from feedback_app.models import BadCaseReview, TriageState
+from feedback_app.admin.keys import PAGE_KEYS, QUEUE_KEYS
+from feedback_app.models import BadCaseReview, EventType, TriageState
 from feedback_app.selectors import triage as selectors
 from feedback_app.selectors import words
 from feedback_app.services import triage
@@ -115,13 +117,20 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         """May release one's own or everybody's: whose it is, the service looks up."""
         return self.has_triage_permission(request) or self.has_assign_permission(request)
 
+    def has_make_case_permission(self, request: HttpRequest) -> bool:
+        """May make a case of a correction: who takes bad cases and enriches cases."""
+        return self.has_triage_permission(request) and request.user.has_perm("cases_app.enrich_caselibrary")
+
     def offers(self, request: HttpRequest, review: BadCaseReview) -> list[str]:
         """The buttons that make sense for this person and this bad case now."""
         may_triage, may_assign = self.has_triage_permission(request), self.has_assign_permission(request)
         if review.state not in (TriageState.OPEN, TriageState.IN_REVIEW):
             return ["reopen"] if may_assign else []
         if review.assignee_id == request.user.pk:
-            return ["save_notes", "resolve", "dismiss", "release", "assign"] if may_triage else []
+            if not may_triage:
+                return []
+            own = ["save_notes", "resolve", "dismiss", "release", "assign"]
+            return [*own, "make_case"] if self.has_make_case_permission(request) else own
         is_free = review.assignee_id is None or review.is_claim_expired
         offers = ["claim"] if may_triage and is_free else []
         if may_assign:
@@ -181,6 +190,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "tabs": tabs,
             "order_rules": priority_rules() if filters.StateFilter.is_waiting(request) else [],
             "next_url": self.next_url(request),
+            "keys": QUEUE_KEYS,
             "holders_url": self.view_url("holders", None) if self.has_assign_permission(request) else None,
             **(extra_context or {}),
         }
@@ -336,7 +346,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         if name == "claim" and form and form.has_changed():  # written before it was theirs
             messages.warning(request, NOT_SAVED)
             review = self._again(review)
-            return self._page(request, review, form, meanwhile=form.stored_meanwhile(review))
+            return self._page(request, review, form.over(review), meanwhile=form.stored_meanwhile(review))
         return redirect(self.list_url(request) if FROM_LIST in request.POST else self.object_url(review, request))
 
     def _assignee(self, request: HttpRequest) -> Any:
@@ -355,7 +365,9 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             return self._page(request, review, VerdictForm.of(review), status=HTTP_CONFLICT)
         if form.has_changed():
             messages.warning(request, NOT_SAVED)
-        return self._page(request, review, form, meanwhile=form.stored_meanwhile(review), status=HTTP_CONFLICT)
+        # What is saved now is saved over what this page shows.
+        meanwhile = form.stored_meanwhile(review)
+        return self._page(request, review, form.over(review), meanwhile=meanwhile, status=HTTP_CONFLICT)
 
     def _again(self, review: BadCaseReview) -> BadCaseReview:
         return selectors.bad_case(str(review.pk)) or review
@@ -366,17 +378,19 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         review: BadCaseReview,
         form: VerdictForm,
         *,
-        meanwhile: Sequence[tuple[Any, str]] = (),
+        meanwhile: Sequence[tuple[Any, Difference]] = (),
         status: int = 200,
     ) -> TemplateResponse:
         offers = self.offers(request, review)
+        feedback = words.feedback_on(review.session)
+        corrections = [event for event in feedback.explicit if event.type == EventType.CORRECTION]
         context = {
             "title": excerpt(review.session.query, TITLE_CHARS) or review.session_id,
             "review": review,
             "session": review.session,
             "is_confident": is_confident(review),
             "timeline": timeline(review.session_id, self.steps_page(request)),
-            "feedback": words.feedback_on(review.session),
+            "feedback": feedback,
             "history": selectors.history(review),
             "form": form,
             "reason_form": ReasonForm(),
@@ -385,5 +399,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "is_writing": form.is_bound or "resolve" in offers,
             "meanwhile": meanwhile,
             "next_url": self.next_url(request),
+            "keys": PAGE_KEYS,
+            "corrections": {"corrected_answer": [event.payload.get("corrected", "") for event in corrections]},
         }
         return self.page(request, review, context, status=status)

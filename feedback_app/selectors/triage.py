@@ -11,10 +11,13 @@ from django.db.models import Count, Min, Q, QuerySet
 from django.utils import timezone
 
 from feedback_app.models import BadCaseReview, BadCaseTransition, TriageState, claim_expiry
+from sessions_app.models import AgentStep
 
 HISTORY_SHOWN = 100
 TRIAGE_PERMISSION = "feedback_app.triage_badcasereview"
 DAYS_OF_PROGRESS = 7
+STEPS_OFFERED = 500
+MAX_INDEX_DIGITS = 9
 
 
 def bad_case(review_id: str) -> BadCaseReview | None:
@@ -23,6 +26,20 @@ def bad_case(review_id: str) -> BadCaseReview | None:
         return None
     related = BadCaseReview.objects.select_related("session__case", "assignee", "case")
     return related.filter(pk=int(review_id)).first()
+
+
+def steps_of(session_id: str) -> list[tuple[str, str]]:
+    """The steps that can be blamed, as `<agent>/<index>`, with what they are called; STEPS_OFFERED at most."""
+    rows = AgentStep.objects.of(session_id).order_by("started_at", "pk").values_list("agent_name", "step_index")
+    return [(f"{agent}/{index}", f"{agent} #{index}") for agent, index in rows[:STEPS_OFFERED]]
+
+
+def has_step(review: BadCaseReview, name: str) -> bool:
+    """Whether the session has the step `<agent>/<index>`."""
+    agent, _, index = name.rpartition("/")
+    if not index.isdecimal() or len(index) > MAX_INDEX_DIGITS:
+        return False
+    return AgentStep.objects.of(str(review.session_id)).filter(agent_name=agent, step_index=int(index)).exists()
 
 
 def history(review: BadCaseReview) -> list[BadCaseTransition]:

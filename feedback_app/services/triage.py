@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from cases_app.services import creation
 from feedback_app import rules
-from feedback_app.models import BadCaseReview, BadCaseTransition, FailureMode, TriageState
-from feedback_app.selectors.triage import TRIAGE_PERMISSION
+from feedback_app.models import (
+    BadCaseReview,
+    BadCaseReviewQuerySet,
+    BadCaseTransition,
+    FailureMode,
+    Severity,
+    TriageState,
+)
+from feedback_app.selectors.triage import TRIAGE_PERMISSION, has_step
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession
@@ -32,6 +42,25 @@ class TakenError(ConflictError):
     def __init__(self, holder: str) -> None:
         super().__init__(_("%(holder)s has taken this bad case.") % {"holder": holder})
         self.holder = holder
+
+
+class StaleTriageError(ConflictError):
+    """What stands there was written since the caller read it."""
+
+    code = "stale"
+
+    def __init__(self) -> None:
+        super().__init__(_("This was changed since you opened it. Your text is still here; compare and save."))
+
+
+class Findings(TypedDict, total=False):
+    """What a reviewer found. What is left out says nothing."""
+
+    failure_mode: str  # FailureMode
+    severity: str  # Severity
+    blamed_step: str  # `<agent>/<index>`
+    notes: str
+    corrected_answer: str
 
 
 def open_triage(session: DiagnosisSession) -> BadCaseReview:
@@ -154,42 +183,67 @@ def release(*, review_id: int, reviewer: AbstractBaseUser, is_lead: bool = False
 
 @in_transaction
 def save_notes(
-    *, review_id: int, reviewer: AbstractBaseUser, notes: str, corrected_answer: str, failure_mode: str = ""
+    *, review_id: int, reviewer: AbstractBaseUser, version: int | None = None, **findings: Unpack[Findings]
 ) -> BadCaseReview:
-    """Keep what the holder has written and chosen so far. Raises InvalidInputError, ConflictError."""
-    if failure_mode:
-        _check_failure_mode(failure_mode)
-    _held(review_id, reviewer)
-    saved = BadCaseReview.objects.filter(pk=review_id, state=TriageState.IN_REVIEW, assignee_id=reviewer.pk).update(
-        notes=notes,
-        corrected_answer=corrected_answer,
-        failure_mode=failure_mode,
-        claimed_at=timezone.now(),  # who is still writing still holds it
-        updated_at=timezone.now(),
-    )
-    review = _get(review_id)
-    if not saved:
-        raise _refusal(review)
+    """Keep what the holder has written and chosen so far, over `version`. Raises InvalidInputError, ConflictError."""
+    if findings.get("failure_mode"):
+        _check_failure_mode(findings)
+    review = _held(review_id, reviewer, version=version)
+    columns = _columns(review, findings)
+    now = timezone.now()
+    # Who is still writing still holds it: the claim begins anew.
+    if not _unmoved(review).update(claimed_at=now, updated_at=now, version=F("version") + 1, **columns):
+        raise _lost(review)
     note_new_text(review.session_id)
-    return review
+    return _get(review_id)
 
 
 @in_transaction
 def resolve(
-    *, review_id: int, reviewer: AbstractBaseUser, failure_mode: str, notes: str = "", corrected_answer: str = ""
+    *, review_id: int, reviewer: AbstractBaseUser, version: int | None = None, **findings: Unpack[Findings]
 ) -> BadCaseReview:
-    """Close a bad case with what went wrong. Raises InvalidInputError without a failure mode, ConflictError."""
-    _check_failure_mode(failure_mode)
-    return _close(review_id, "resolve", TriageState.RESOLVED, reviewer, notes, corrected_answer, failure_mode)
+    """Close a bad case with what went wrong, over `version`.
+
+    Raises InvalidInputError without a failure mode, StaleTriageError, ConflictError.
+    """
+    _check_failure_mode(findings)
+    return _close(review_id, "resolve", TriageState.RESOLVED, reviewer, version, findings)
 
 
 @in_transaction
-def dismiss(*, review_id: int, reviewer: AbstractBaseUser, notes: str) -> BadCaseReview:
-    """Close a bad case in which nothing was wrong, saying why. Raises InvalidInputError (no notes), ConflictError."""
-    if not notes.strip():
+def resolve_with_case(
+    *, review_id: int, reviewer: AbstractBaseUser, version: int | None = None, **findings: Unpack[Findings]
+) -> BadCaseReview:
+    """Close a bad case as `resolve` does, and make a case from the corrected answer; each knows the other.
+
+    Raises InvalidInputError without a corrected answer too, ConflictError where a case stands that people worked on.
+    """
+    corrected_answer = findings.get("corrected_answer", "")
+    if not corrected_answer.strip():
+        message = _("Write what the agent should have answered.")
+        raise InvalidInputError(message, errors={"corrected_answer": [message]})
+    _check_failure_mode(findings)
+    with transaction.atomic():  # a savepoint: both or neither inside a caller's transaction too
+        # Locks in the order of all: session, case, triage.
+        session = DiagnosisSession.objects.select_for_update().get(triage=_get(review_id))
+        _held(review_id, reviewer, version=version)  # before anything is written
+        case = creation.case_of_correction(session, corrected_answer=corrected_answer, author=reviewer)
+        return _close(review_id, "resolve", TriageState.RESOLVED, reviewer, version, findings, case=case)
+
+
+@in_transaction
+def dismiss(
+    *, review_id: int, reviewer: AbstractBaseUser, version: int | None = None, **findings: Unpack[Findings]
+) -> BadCaseReview:
+    """Close a bad case in which nothing was wrong, saying why; what was written stays, what was chosen goes.
+
+    Raises InvalidInputError (no notes), StaleTriageError, ConflictError.
+    """
+    if not findings.get("notes", "").strip():
         message = _("Say why nothing is to be done.")
         raise InvalidInputError(message, errors={"notes": [message]})
-    return _close(review_id, "dismiss", TriageState.DISMISSED, reviewer, notes, "", "")
+    written: Findings = {"notes": findings["notes"], "corrected_answer": findings.get("corrected_answer", "")}
+    return _close(review_id, "dismiss", TriageState.DISMISSED, reviewer, version, written)
 
 
 @in_transaction
@@ -205,27 +259,37 @@ def _close(
     action: str,
     target: TriageState,
     reviewer: AbstractBaseUser,
-    notes: str,
-    corrected_answer: str,
-    failure_mode: str,
+    version: int | None,
+    findings: Findings,
+    **columns: Any,
 ) -> BadCaseReview:
-    review = _held(review_id, reviewer)
-    _move(
-        review,
-        action,
-        target,
-        reviewer,
-        notes,
-        resolved_at=timezone.now(),
-        notes=notes,
-        corrected_answer=corrected_answer,
-        failure_mode=failure_mode,
-    )
+    review = _held(review_id, reviewer, version=version)
+    columns |= _columns(review, findings)
+    reason = findings.get("notes", "")
+    _move(review, action, target, reviewer, reason, resolved_at=timezone.now(), version=F("version") + 1, **columns)
     return review
 
 
-def _check_failure_mode(failure_mode: str) -> None:
-    if failure_mode not in FailureMode.values:
+def _columns(review: BadCaseReview, findings: Findings) -> dict[str, Any]:
+    """Findings as columns; what was not said is nothing. Raises InvalidInputError."""
+    severity, blamed_step = findings.get("severity", ""), findings.get("blamed_step", "")
+    if severity and severity not in Severity.values:
+        message = _("Choose how bad it is.")
+        raise InvalidInputError(message, errors={"severity": [message]})
+    if blamed_step and not has_step(review, blamed_step):
+        message = _("This session has no such step.")
+        raise InvalidInputError(message, errors={"blamed_step": [message]})
+    return {
+        "failure_mode": findings.get("failure_mode", ""),
+        "severity": severity,
+        "blamed_step": blamed_step,
+        "notes": findings.get("notes", ""),
+        "corrected_answer": findings.get("corrected_answer", ""),
+    }
+
+
+def _check_failure_mode(findings: Findings) -> None:
+    if findings.get("failure_mode") not in FailureMode.values:
         message = _("Choose what went wrong.")
         raise InvalidInputError(message, errors={"failure_mode": [message]})
 
@@ -237,11 +301,22 @@ def _get(review_id: int) -> BadCaseReview:
     return review
 
 
-def _held(review_id: int, reviewer: AbstractBaseUser, *, is_lead: bool = False) -> BadCaseReview:
+def _held(
+    review_id: int, reviewer: AbstractBaseUser, *, is_lead: bool = False, version: int | None = None
+) -> BadCaseReview:
     review = _get(review_id)
     if review.state != TriageState.IN_REVIEW or (review.assignee_id != reviewer.pk and not is_lead):
         raise _refusal(review)
+    if version is not None and review.version != version:
+        raise StaleTriageError
     return review
+
+
+def _unmoved(review: BadCaseReview) -> BadCaseReviewQuerySet:
+    """The row, if it still stands as it was read: its state, its holder, its text."""
+    return BadCaseReview.objects.filter(
+        pk=review.pk, state=review.state, assignee_id=review.assignee_id, version=review.version
+    )
 
 
 def _refusal(review: BadCaseReview) -> ConflictError:
@@ -251,18 +326,21 @@ def _refusal(review: BadCaseReview) -> ConflictError:
     return ConflictError(_("This bad case is %(state)s; take it first.") % {"state": state})
 
 
+def _lost(review: BadCaseReview) -> ConflictError:
+    """Why a row no longer stands as `review` says."""
+    now = _get(review.pk)
+    same_hands = (now.state, now.assignee_id) == (review.state, review.assignee_id)
+    return StaleTriageError() if same_hands and now.version != review.version else _refusal(now)
+
+
 def _move(
     review: BadCaseReview, action: str, target: TriageState, actor: AbstractBaseUser | None, reason: str, **columns: Any
 ) -> None:
     """The conditional UPDATE: from the state and the holder that the caller saw."""
     source = review.state
-    moved = (
-        BadCaseReview.objects.filter(pk=review.pk, state=source, assignee_id=review.assignee_id)
-        .filter(state__in=rules.TRIAGE_SOURCES[action])
-        .update(state=target, updated_at=timezone.now(), **columns)
-    )
-    if not moved:
-        raise _refusal(_get(review.pk))
+    movable = _unmoved(review).filter(state__in=rules.TRIAGE_SOURCES[action])
+    if not movable.update(state=target, updated_at=timezone.now(), **columns):
+        raise _lost(review)
     review.refresh_from_db()
     note_new_text(review.session_id)
     _log(review, action, source, actor, reason)

@@ -34,8 +34,9 @@ def tab_to(page, name, *, limit=120):
     for _ in range(limit):
         page.keyboard.press("Tab")
         focused = page.evaluate(
-            "(() => { const e = document.activeElement;"
-            " return ((e.labels && e.labels[0] && e.labels[0].innerText) || e.innerText || '').trim(); })()"
+            "(() => { const e = document.activeElement, name = e.cloneNode(true);"
+            " name.querySelectorAll('kbd').forEach((key) => key.remove());"  # shown, not read out
+            " return ((e.labels && e.labels[0] && e.labels[0].innerText) || name.innerText || '').trim(); })()"
         )
         if focused == name:
             return

@@ -330,7 +330,7 @@ class TestPage:
         assert (review.state, review.assignee, review.resolved_at) == ("IN_REVIEW", as_lead, None)
 
 
-PAGE_QUERIES = 13
+PAGE_QUERIES = 14
 
 
 class TestVerdict:
