@@ -7,7 +7,7 @@ The sum is clamped to 0-100. Source: the design document "证据评分与用户�
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, NotRequired, TypedDict
 
 from django.db.models import Q
@@ -155,6 +155,38 @@ def judge(facts: SessionFacts) -> RuleVerdict:
                 break
     total = sum(factor["delta"] for factor in factors)
     return {"evidence_score": max(MIN_SCORE, min(MAX_SCORE, total)), "source": "rule", "factors": factors}
+
+
+class Gain(NamedTuple):
+    """A rule that did not apply, and by how much the score would be higher if it had."""
+
+    name: str
+    points: int
+
+
+def possible_gains(applied: Collection[str]) -> list[Gain]:
+    """What would have raised a score, by the names of the rules that made it: each alone, the most first.
+
+    A run that failed could have gained nothing: whatever it finds, its score is 0.
+    """
+    facts = SessionFacts(
+        is_failed="execution_failed" in applied,
+        total=int("no_tool_call" not in applied),
+        succeeded=int("has_successful_tool_call" in applied),
+        retrievals=int(any(name in applied for name in ("l0_exact_match", "l1_semantic_match", "retrieval_no_hit"))),
+        l0_hits=int("l0_exact_match" in applied),
+        l1_hits=int("l1_semantic_match" in applied),
+    )
+    # What finds something is a call that succeeds.
+    success = replace(facts, total=1, succeeded=1)
+    better = {
+        "has_successful_tool_call": success,
+        "l0_exact_match": replace(success, retrievals=1, l0_hits=1),
+        "l1_semantic_match": replace(success, retrievals=1, l1_hits=1),
+    }
+    score = judge(facts)["evidence_score"]
+    gains = [Gain(name, judge(facts_then)["evidence_score"] - score) for name, facts_then in better.items()]
+    return sorted((gain for gain in gains if gain.points > 0), key=lambda gain: -gain.points)
 
 
 def merge_verdict(said: dict[str, object] | None, verdict: RuleVerdict) -> dict[str, object]:

@@ -65,13 +65,13 @@ class VerdictForm(ServiceForm):
     notes = LongTextField(
         label=_("Notes"),
         required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 5, "data-key": "e"}),
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "data-key": "e"}),
         help_text=_("For other reviewers. To dismiss, say here why nothing is to be done."),
     )
     corrected_answer = LongTextField(
         label=_("Corrected answer"),
         required=False,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 8, "data-key": "a"}),
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 4, "data-key": "a"}),
         help_text=_("What the agent should have answered. Markdown."),
     )
     version = VersionField()

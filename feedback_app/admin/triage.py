@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy
 from unfold.views import ChangeList
 
 from cases_app.admin.differences import Difference
+from cases_app.selectors.similar import similar_cases
 from feedback_app.admin import filters
 from feedback_app.admin.buttons import BUTTONS, Press
 from feedback_app.admin.forms import AssignForm, VerdictForm
@@ -349,6 +350,9 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             return self._page(request, review, form.over(review), meanwhile=form.stored_meanwhile(review))
         return redirect(self.list_url(request) if FROM_LIST in request.POST else self.object_url(review, request))
 
+    def _sees_cases(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("cases_app.view_caselibrary")
+
     def _assignee(self, request: HttpRequest) -> Any:
         wanted = request.POST.get("assignee", "")[:MAX_PAGE_DIGITS]
         return selectors.reviewers().filter(pk=int(wanted)).first() if wanted.isdecimal() else None
@@ -392,6 +396,9 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "timeline": timeline(review.session_id, self.steps_page(request)),
             "feedback": feedback,
             "history": selectors.history(review),
+            "similar_cases": similar_cases(review.session) if self._sees_cases(request) else None,
+            "same_question": selectors.same_question(review),
+            "same_conversation": selectors.same_conversation(review.session),
             "form": form,
             "reason_form": ReasonForm(),
             "assign_form": AssignForm(without=review.assignee_id) if "assign" in offers else None,

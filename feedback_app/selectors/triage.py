@@ -8,16 +8,21 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.db.models import Count, Min, Q, QuerySet
+from django.db.models.functions import Left
 from django.utils import timezone
 
 from feedback_app.models import BadCaseReview, BadCaseTransition, TriageState, claim_expiry
-from sessions_app.models import AgentStep
+from feedback_app.priority import NO_QUESTION
+from sessions_app.models import AgentStep, DiagnosisSession
 
 HISTORY_SHOWN = 100
 TRIAGE_PERMISSION = "feedback_app.triage_badcasereview"
 DAYS_OF_PROGRESS = 7
 STEPS_OFFERED = 500
 MAX_INDEX_DIGITS = 9
+OTHERS_SHOWN = 5
+QUESTION_CHARS = 240
+OTHER_COLUMNS = ("state", "failure_mode", "created_at", "session__session_id")
 
 
 def bad_case(review_id: str) -> BadCaseReview | None:
@@ -40,6 +45,24 @@ def has_step(review: BadCaseReview, name: str) -> bool:
     if not index.isdecimal() or len(index) > MAX_INDEX_DIGITS:
         return False
     return AgentStep.objects.of(str(review.session_id)).filter(agent_name=agent, step_index=int(index)).exists()
+
+
+def same_question(review: BadCaseReview) -> list[BadCaseReview]:
+    """Other bad cases with the same question, the newest first: what was found there may be what is wrong here."""
+    if review.question_key in ("", NO_QUESTION):
+        return []
+    others = BadCaseReview.objects.filter(question_key=review.question_key).exclude(pk=review.pk)
+    rows = others.select_related("session").order_by("-pk")
+    return list(rows.only(*OTHER_COLUMNS)[:OTHERS_SHOWN])
+
+
+def same_conversation(session: DiagnosisSession) -> list[DiagnosisSession]:
+    """Other sessions of the conversation, the newest first."""
+    if not session.conversation_id:
+        return []
+    others = DiagnosisSession.objects.filter(conversation_id=session.conversation_id).exclude(pk=session.pk)
+    heads = others.only("session_id", "created_at", "feedback").annotate(query_head=Left("query", QUESTION_CHARS))
+    return list(heads.order_by("-created_at")[:OTHERS_SHOWN])
 
 
 def history(review: BadCaseReview) -> list[BadCaseTransition]:

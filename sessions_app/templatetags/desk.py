@@ -376,6 +376,12 @@ def evidence(session: DiagnosisSession) -> Evidence | None:
 
 
 @register.filter
+def gains(verdict: Evidence) -> list[rules.Gain]:
+    """What would have raised the score."""
+    return rules.possible_gains([factor.name for factor in verdict.factors])
+
+
+@register.filter
 def said(session: DiagnosisSession) -> dict[str, Any]:
     """What the agent said of itself, without what the rules wrote over it."""
     return {key: value for key, value in _evaluation(session).items() if key not in rules.RULE_KEYS}

@@ -331,6 +331,7 @@ def test_pages_fit_their_window(width, theme, signed_in, lead, screenshot):
     for name, address in {
         "queue": QUEUE,
         "bad-case": page_of(review),
+        "holders": f"{QUEUE}holders/",
         "library": LIBRARY,
         "case": page_of(case),
         "new-case": f"{LIBRARY}add/",

@@ -306,8 +306,33 @@ class TestPage:
         ):  # fmt: skip
             assert text in page, text
 
+    def test_shows_what_else_is_known_of_the_same(self, client, as_reviewer):
+        session = SessionFactory(rejected=True, query="Checkout is slow", conversation_id="talk", scored=True)
+        review = TriageFactory(session=session)
+        case = CaseFactory(manual=True, published=True, title="Checkout is slow <b>")
+        twin = TriageFactory(session=SessionFactory(query="checkout is SLOW"), failure_mode="HALLUCINATION")
+        talk = SessionFactory(query="And <i>now</i>?", conversation_id="talk")
+        TriageFactory()
+        page = client.get(page_of(review))
+        assert [one.case for one in page.context["similar_cases"]] == [case]
+        assert page.context["same_question"] == [twin]
+        assert page.context["same_conversation"] == [talk]
+        text = page.content.decode()
+        assert "Checkout is slow &lt;b&gt;" in text
+        assert "And &lt;i&gt;now&lt;/i&gt;?" in text
+
+    def test_cases_are_shown_only_to_who_may_see_them(self, client):
+        person = UserFactory(is_staff=True, permissions=["feedback_app.view_badcasereview"])
+        client.force_login(person, backend="django.contrib.auth.backends.ModelBackend")
+        CaseFactory(manual=True, published=True, title="Checkout is slow")
+        review = TriageFactory(session=SessionFactory(rejected=True, query="Checkout is slow"))
+        response = client.get(page_of(review))
+        assert response.context["similar_cases"] is None
+        assert "Similar cases" not in response.content.decode()
+
     def test_asks_few_questions_whatever_the_session_s_size(self, client, as_reviewer, django_assert_max_num_queries):
-        review = TriageFactory(state="IN_REVIEW", assignee=as_reviewer)
+        session = SessionFactory(rejected=True, query="ORA-00060 again", conversation_id="talk", scored=True)
+        review = TriageFactory(state="IN_REVIEW", assignee=as_reviewer, session=session)
         client.get(page_of(review))
         for _ in range(30):
             InvocationFactory(step__session=review.session)
@@ -330,7 +355,7 @@ class TestPage:
         assert (review.state, review.assignee, review.resolved_at) == ("IN_REVIEW", as_lead, None)
 
 
-PAGE_QUERIES = 14
+PAGE_QUERIES = 18
 
 
 class TestVerdict:

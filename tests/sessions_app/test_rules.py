@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sessions_app import rules
 from sessions_app.rules import (
     InvocationFacts,
     SessionFacts,
@@ -159,3 +160,30 @@ def test_an_agent_cannot_write_the_rules_keys():
 )  # fmt: skip
 def test_a_confidence_is_a_number_of_percent_or_none(said, confidence):
     assert stated_confidence(said) == confidence
+
+
+@pytest.mark.parametrize(
+    ("applied", "gains"),
+    [
+        pytest.param(
+            ["no_tool_call"],
+            [("l0_exact_match", 65), ("l1_semantic_match", 50), ("has_successful_tool_call", 30)],
+            id="nothing-was-called",
+        ),
+        pytest.param(
+            ["has_successful_tool_call", "retrieval_no_hit"],
+            [("l0_exact_match", 45), ("l1_semantic_match", 30)],
+            id="found-nothing",
+        ),
+        pytest.param(
+            ["all_tool_calls_failed"],
+            [("l0_exact_match", 65), ("l1_semantic_match", 50), ("has_successful_tool_call", 30)],
+            id="all-failed",
+        ),
+        pytest.param(["has_successful_tool_call", "l1_semantic_match"], [("l0_exact_match", 15)], id="by-meaning"),
+        pytest.param(["has_successful_tool_call", "l0_exact_match"], [], id="nothing-left-to-gain"),
+        pytest.param(["execution_failed"], [], id="a-failed-run-gains-nothing"),
+    ],
+)
+def test_what_would_have_raised_a_score(applied, gains):
+    assert rules.possible_gains(applied) == gains
