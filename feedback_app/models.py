@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from cases_app.models import CaseLibrary
 from feedback_app import rules
 from sessions_app.audit import Transition
+from sessions_app.db import holds
 from sessions_app.fields import IdField, Utf8JSONField
 from sessions_app.models import DiagnosisSession
 
@@ -61,7 +62,7 @@ class AgentFeedbackQuerySet(models.QuerySet["AgentFeedback"]):
 
 
 def _says(word: str) -> Q:
-    return Q(payload__comment__icontains=word) | Q(payload__userNote__icontains=word)
+    return holds("payload__comment", word) | holds("payload__userNote", word)
 
 
 class AgentFeedback(models.Model):
@@ -221,10 +222,10 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
         for word in text.split():
             said = AgentFeedback.objects.saying(word).filter(session_id=OuterRef("session_id"))
             found = found.filter(
-                Q(session__query__icontains=word)
+                holds("session__query", word)
                 | Q(session__session_id__icontains=word)
-                | Q(notes__icontains=word)
-                | Q(corrected_answer__icontains=word)
+                | holds("notes", word)
+                | holds("corrected_answer", word)
                 | Exists(said)
             )
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -15,6 +16,7 @@ from feedback_app.models import (
     EventSource,
     EventType,
     FailureMode,
+    Severity,
     TriageState,
 )
 from sessions_app import filters as shared
@@ -139,6 +141,40 @@ class ScoreFilter(shared.ScoreFilter):
     """Score of the session."""
 
     column = "session__evidence_score"
+
+
+class ConfidenceFilter(shared.RangeFilter):
+    """Confidence that the agent stated, in percent, from … to, both included."""
+
+    title = _("stated confidence")
+    parameter_name = "confidence"
+    column = "session__confidence"
+    field = forms.FloatField(
+        required=False, min_value=0, max_value=100, widget=forms.NumberInput({"min": 0, "max": 100})
+    )
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        """Those within the bounds; who stated none is in no range."""
+        for end, lookup in (("from", "gte"), ("to", "lte")):
+            if (bound := self.bound(end)) is not None:
+                queryset = queryset.filter(**{f"{self.column}__{lookup}": bound})
+        return queryset
+
+
+class SeverityFilter(DropdownFilter):
+    """How bad reviewers found it."""
+
+    title = _("severity")
+    parameter_name = "severity"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """All that there are."""
+        return list(Severity.choices)
+
+    def queryset(self, request: HttpRequest, queryset: BadCaseReviewQuerySet) -> BadCaseReviewQuerySet:
+        """An unknown value finds nothing."""
+        value = self.value()
+        return queryset.filter(severity=value) if value else queryset
 
 
 class SessionFilter(TextFilter):

@@ -33,6 +33,7 @@ from feedback_app.selectors import triage as selectors
 from feedback_app.selectors import words
 from feedback_app.services import triage
 from feedback_app.templatetags.triage import due_mark, priority_mark, priority_rules
+from sessions_app.admin.filters import FactsFilter
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.filters import DayFilter, PeriodFilter
 from sessions_app.forms import NOT_SAVED, ReasonForm
@@ -83,7 +84,10 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
         filters.FlowFilter,
         filters.AgentFilter,
         filters.ScoreFilter,
+        filters.ConfidenceFilter,
+        FactsFilter,
         filters.FailureModeFilter,
+        filters.SeverityFilter,
         PeriodFilter,
         DayFilter,
     )

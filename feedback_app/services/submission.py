@@ -115,7 +115,7 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
     )
     note_new_text(session.session_id if session.anonymised_at else None)
     case_id = _apply_verdict(session, VERDICTS[reading.value]) if data["type"] == EventType.THUMBS else None
-    if session.feedback is not None:  # who never gave a verdict opened no triage
+    if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
         priority.refresh(session.session_id)
     return Outcome(event.id, case_id)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from django import template
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timeuntil
@@ -73,5 +75,12 @@ def due_mark(review: BadCaseReview) -> SafeString:
         return format_html(
             '{} <span class="desk-quiet">{}</span>', badge("overdue", _("Overdue")), moment(review.due_at)
         )
-    time_left = timeuntil(review.due_at, depth=1, time_strings=SPANS)
-    return time_element(review.due_at, _("in %(time)s") % {"time": time_left})
+    return until(review.due_at)
+
+
+@register.filter
+def until(due_at: datetime) -> SafeString:
+    """A moment to come, or how long ago it was."""
+    if due_at < timezone.now():
+        return moment(due_at)
+    return time_element(due_at, _("in %(time)s") % {"time": timeuntil(due_at, depth=1, time_strings=SPANS)})

@@ -170,6 +170,19 @@ class TestQueue:
             ("score_from=40&score_to=60", {"mine"}),
             ("score_to=39", {"free"}),
             ("state=all&failure_mode=HALLUCINATION", {"resolved"}),
+            ("confidence_from=81", {"mine"}),
+            ("confidence_to=81", {"free"}),
+            ("confidence_from=10&confidence_to=40.5", {"free"}),
+            ("confidence_from=x", {"free", "mine", "theirs"}),
+            ("facts=l0", {"mine"}),
+            ("facts=miss", {"free"}),
+            ("facts=truncated", {"free"}),
+            ("facts=failed", {"theirs"}),
+            ("facts=l0&facts=failed", set()),
+            ("state=all&severity=HIGH", {"resolved"}),
+            ("q=КЭШ", {"theirs"}),
+            ("q=кэш+лавина", {"theirs"}),
+            ("q=ТОЛЬКО", {"free"}),
             ("period=24h", {"free", "mine"}),
             ("assignee=mine&due=overdue", set()),
             ("q=缓存", {"mine"}),
@@ -183,11 +196,15 @@ class TestQueue:
     def test_filters_and_search(self, query, found, client, as_reviewer, other_reviewer):
         now = timezone.now()
         reviews = {
-            "free": TriageFactory(session=SessionFactory(rejected=True, query="100% CPU", evidence_score=20)),
+            "free": TriageFactory(
+                session=SessionFactory(rejected=True, query="100% CPU", evidence_score=20, confidence=40.5)
+            ),
             "mine": TriageFactory(
                 state="IN_REVIEW",
                 assignee=as_reviewer,
-                session=SessionFactory(rejected=True, query="缓存雪崩", agent_flow="BATCH", evidence_score=50),
+                session=SessionFactory(
+                    rejected=True, query="缓存雪崩", agent_flow="BATCH", evidence_score=50, confidence=95
+                ),
             ),
             "theirs": TriageFactory(
                 state="IN_REVIEW",
@@ -196,14 +213,25 @@ class TestQueue:
                 due_at=now - timedelta(days=1),
                 created_at=now - timedelta(days=3),
                 session=SessionFactory(
-                    rejected=True, session_id="S-77", agent_flow="AI_OPS", agent_id="pipeline/1", evidence_score=80
+                    rejected=True,
+                    session_id="S-77",
+                    agent_flow="AI_OPS",
+                    agent_id="pipeline/1",
+                    evidence_score=80,
+                    query="Кэш: лавина",
                 ),
             ),
-            "resolved": TriageFactory(state="RESOLVED", failure_mode="HALLUCINATION"),
+            "resolved": TriageFactory(state="RESOLVED", failure_mode="HALLUCINATION", severity="HIGH"),
             "dismissed": TriageFactory(state="DISMISSED"),
         }
         FeedbackEventFactory(session=reviews["mine"].session, value=-1.0, payload={"comment": "就是短信网关"})
         FeedbackEventFactory(session=reviews["free"].session, value=-1.0, payload={"comment": ""})
+        correction = {"original": "a", "corrected": "b", "userNote": ""}
+        FeedbackEventFactory(session=reviews["free"].session, type="correction", value=0.5, payload=correction)
+        BadCaseReview.objects.filter(pk=reviews["free"].pk).update(notes="Только здесь")
+        InvocationFactory(step__session=reviews["mine"].session, l0_hit=True)
+        InvocationFactory(step__session=reviews["free"].session, no_hit=True, is_truncated=True)
+        InvocationFactory(step__session=reviews["theirs"].session, failed=True)
         response = client.get(f"{LIST}?{query.format(theirs=other_reviewer.pk)}")
         assert response.status_code == 200
         assert {name for name, review in reviews.items() if review in rows_of(response)} == found
