@@ -341,9 +341,10 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             )
             button.move(press)
         except InvalidInputError as refusal:
-            messages.error(request, refusal.message)
-            form = form or VerdictForm.of(review)
-            form.refuse({name: texts for name, texts in refusal.errors.items() if name in form.fields})
+            if form is None or not set(refusal.errors) & set(form.fields):  # what is wrong is in no field of the form
+                messages.error(request, refusal.message)
+                return self._page(request, review, form or VerdictForm.of(review))
+            form.refuse(refusal.errors)
             return self._page(request, review, form)
         except ConflictError as refusal:
             return self._refused(request, review, form, refusal.message)
