@@ -24,10 +24,12 @@ from cases_app.admin.forms import CaseForm
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
 from cases_app.panels import TEMPLATE as OWN_PANEL
 from cases_app.selectors import enrichment as selectors
+from cases_app.selectors import exports
 from cases_app.selectors.suggestions import suggestions_for
 from cases_app.services import enrichment
 from cases_app.services.enrichment import StaleCaseError
 from sessions_app.errors import ConflictError, InvalidInputError
+from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
 from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import HTTP_CONFLICT, ObjectPageAdmin, Tab
 from sessions_app.paging import BoundedPaginator
@@ -46,7 +48,7 @@ SOURCES: Mapping[SourceType, Any] = {
 
 
 @admin.register(CaseLibrary)
-class CaseLibraryAdmin(ObjectPageAdmin):
+class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
     """The case library."""
 
     list_display = ("name", "category", "error", "source", "status_mark", "flag", "reviewer", "updated")
@@ -68,6 +70,8 @@ class CaseLibraryAdmin(ObjectPageAdmin):
     sortable_by = ("error", "updated")
     list_before_template = "cases_app/tabs.html"
     page_template = "admin/cases_app/caselibrary/change_form.html"
+    actions = (*EXPORT_ACTIONS,)
+    export = Export("cases", exports.COLUMNS, exports.exportable_cases, exports.case_rows)
 
     # -- who may what ------------------------------------------------------------------------------------------------
 
@@ -82,6 +86,10 @@ class CaseLibraryAdmin(ObjectPageAdmin):
     def has_publish_permission(self, request: HttpRequest) -> bool:
         """May give cases to the agents, take them back, retire and restore them."""
         return request.user.has_perm("cases_app.publish_caselibrary")
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        """May take cases out: who may give them to agents."""
+        return self.has_publish_permission(request)
 
     def offers(self, request: HttpRequest, case: CaseLibrary) -> list[str]:
         """The buttons that make sense for this person and this case now."""
@@ -131,7 +139,12 @@ class CaseLibraryAdmin(ObjectPageAdmin):
             for queue in CaseQueue
             for is_default in [queue == CaseQueue.TO_ENRICH]
         ]
-        context = {"tabs": tabs, "next_url": self.next_url(request), **(extra_context or {})}
+        context = {
+            "tabs": tabs,
+            "next_url": self.next_url(request),
+            "export_links": self.export_links(request),
+            **(extra_context or {}),
+        }
         return super().changelist_view(request, context)
 
     @admin.display(description=gettext_lazy("title"))

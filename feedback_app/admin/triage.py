@@ -29,12 +29,13 @@ from feedback_app.admin.buttons import BUTTONS, Press
 from feedback_app.admin.forms import AssignForm, VerdictForm
 from feedback_app.admin.keys import PAGE_KEYS, QUEUE_KEYS
 from feedback_app.models import BadCaseReview, EventType, TriageState
+from feedback_app.selectors import exports, words
 from feedback_app.selectors import triage as selectors
-from feedback_app.selectors import words
 from feedback_app.services import triage
 from feedback_app.templatetags.triage import due_mark, priority_mark, priority_rules
 from sessions_app.admin.filters import FactsFilter
 from sessions_app.errors import ConflictError, InvalidInputError
+from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
 from sessions_app.filters import DayFilter, PeriodFilter
 from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, MAX_PAGE_DIGITS, ObjectPageAdmin, Tab
@@ -70,7 +71,7 @@ class TriageChangeList(ChangeList):
 
 
 @admin.register(BadCaseReview)
-class BadCaseReviewAdmin(ObjectPageAdmin):
+class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
     """Bad cases: what waits, who has what, and the verdicts."""
 
     list_display = (
@@ -103,6 +104,8 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
     ordering = ("pk",)  # no column's head is marked as sorted while the order is that of `get_ordering`
     list_before_template = "feedback_app/triage_tabs.html"
     page_template = "admin/feedback_app/badcasereview/change_form.html"
+    actions = (*EXPORT_ACTIONS,)
+    export = Export("triages", exports.COLUMNS, exports.exportable_triages, exports.triage_rows)
 
     # -- who may what ------------------------------------------------------------------------------------------------
 
@@ -125,6 +128,10 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
     def has_make_case_permission(self, request: HttpRequest) -> bool:
         """May make a case of a correction: who takes bad cases and enriches cases."""
         return self.has_triage_permission(request) and request.user.has_perm("cases_app.enrich_caselibrary")
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        """May take what readers asked out of the product: Leads."""
+        return self.has_assign_permission(request)
 
     def offers(self, request: HttpRequest, review: BadCaseReview) -> list[str]:
         """The buttons that make sense for this person and this bad case now."""
@@ -197,6 +204,7 @@ class BadCaseReviewAdmin(ObjectPageAdmin):
             "next_url": self.next_url(request),
             "keys": QUEUE_KEYS,
             "holders_url": self.view_url("holders", None) if self.has_assign_permission(request) else None,
+            "export_links": self.export_links(request),
             **(extra_context or {}),
         }
         return super().changelist_view(request, context)
