@@ -11,8 +11,10 @@ class CasesAppConfig(AppConfig):
     verbose_name = _("Case library")
 
     def ready(self) -> None:
-        """Register receivers and panels."""
+        """Register receivers, panels and what can be done in bulk."""
         from cases_app import panels, receivers  # noqa: PLC0415
+        from cases_app.services import bulk, case_bulk  # noqa: PLC0415
 
+        bulk.register(*case_bulk.CASE_ACTIONS)
         receivers.connect()
         panels.connect()

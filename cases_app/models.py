@@ -230,3 +230,86 @@ class CaseTransition(Transition):
         db_table = "case_transition"
         verbose_name = _("case history")
         verbose_name_plural = _("case history")
+
+
+class JobState(models.TextChoices):
+    """GATHERING → PREVIEW → RUNNING → DONE, or STOPPED by a person or for want of a right."""
+
+    GATHERING = "GATHERING", _("Gathering")
+    PREVIEW = "PREVIEW", _("Waits for you")
+    RUNNING = "RUNNING", _("Running")
+    DONE = "DONE", _("Done")
+    STOPPED = "STOPPED", _("Stopped")
+
+
+class BulkJob(models.Model):
+    """One action on many objects. The row is the queue; `services.bulk` moves it, and its parts hold the objects.
+
+    `preview`: reason → how many objects it speaks against, as they stood when the job was prepared.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    action = models.CharField(_("action"), max_length=32)  # a name in `services.bulk.ACTIONS`
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("by"), null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    parameters = Utf8JSONField(default=dict, blank=True)
+    state = models.CharField(_("state"), max_length=16, choices=JobState, default=JobState.GATHERING)
+    total = models.PositiveIntegerField(_("objects"), default=0)
+    preview = Utf8JSONField(default=dict, blank=True)
+    language = models.CharField(max_length=16, blank=True, default="")  # in which refusals are noted
+    note = models.CharField(_("note"), max_length=200, blank=True, default="")
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    confirmed_at = models.DateTimeField(_("confirmed at"), null=True)
+    finished_at = models.DateTimeField(_("finished at"), null=True)
+
+    class Meta:
+        db_table = "bulk_job"
+        default_permissions = ()
+        verbose_name = _("bulk job")
+        verbose_name_plural = _("bulk jobs")
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["state", "id"], name="bulk_job_state")]
+        constraints = [models.CheckConstraint(condition=Q(state__in=JobState.values), name="bulk_job_state_known")]
+
+    def __str__(self) -> str:
+        return f"{self.action} #{self.pk}"
+
+
+class BulkPart(models.Model):
+    """Some objects of a job, done one after another. `position` moves with each object, in its transaction."""
+
+    id = models.BigAutoField(primary_key=True)
+    job: Any = models.ForeignKey(BulkJob, on_delete=models.CASCADE, related_name="parts")
+    items = Utf8JSONField()
+    size = models.PositiveIntegerField()
+    position = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    claim = models.CharField(max_length=32, blank=True, default="")  # whoever lost it to another finds another's here
+    claimed_until = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "bulk_part"
+        default_permissions = ()
+        ordering = ["id"]
+        constraints = [models.CheckConstraint(condition=Q(position__lte=models.F("size")), name="bulk_part_position")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id}/{self.pk}"
+
+
+class BulkFailure(models.Model):
+    """One object that its service refused, and why, in the language of whoever asked. It quotes nothing."""
+
+    id = models.BigAutoField(primary_key=True)
+    job: Any = models.ForeignKey(BulkJob, on_delete=models.CASCADE, related_name="failures")
+    object_id = models.CharField(_("object"), max_length=64)
+    reason = models.TextField(_("why"))
+
+    class Meta:
+        db_table = "bulk_failure"
+        default_permissions = ()
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.object_id}: {self.reason}"

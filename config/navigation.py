@@ -61,6 +61,7 @@ NAVIGATION: tuple[tuple[Any, tuple[Link, ...]], ...] = (
                 "cases_app.view_caselibrary",
                 CaseLibrary.objects.to_enrich,
             ),
+            Link(_("Bulk jobs"), "checklist", "admin:cases_app_bulkjob_changelist", "cases_app.enrich_caselibrary"),
             Link(
                 _("Feedback events"),
                 "forum",

@@ -197,6 +197,12 @@ CELERY_BEAT_SCHEDULE = {
     # Of what is due now, as much as fits into some seconds; the rest waits for the next turn.
     "apply-retention": {"task": "feedback_app.tasks.apply_retention", "schedule": 60.0, "options": {"expires": 55.0}},
     "rank-bad-cases": {"task": "feedback_app.tasks.rank_bad_cases", "schedule": 60.0, "options": {"expires": 55}},
+    "run-bulk-jobs": {"task": "cases_app.tasks.run_bulk_jobs", "schedule": 5.0, "options": {"expires": 4.5}},
+    "forget-bulk-jobs": {
+        "task": "cases_app.tasks.forget_bulk_jobs",
+        "schedule": 3600.0,
+        "options": {"expires": 3500.0},
+    },
     "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
 

@@ -11,8 +11,11 @@ class FeedbackAppConfig(AppConfig):
     verbose_name = _("Feedback and triage")
 
     def ready(self) -> None:
-        """Register panels and receivers."""
+        """Register panels, receivers and what can be done in bulk."""
+        from cases_app.services import bulk  # noqa: PLC0415
         from feedback_app import checks, panels, receivers  # noqa: F401, PLC0415
+        from feedback_app.services import triage_bulk  # noqa: PLC0415
 
+        bulk.register(*triage_bulk.TRIAGE_ACTIONS)
         panels.connect()
         receivers.connect()

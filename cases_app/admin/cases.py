@@ -21,12 +21,14 @@ from django.utils.translation import gettext_lazy
 from cases_app.admin import filters
 from cases_app.admin.buttons import BUTTONS, Press
 from cases_app.admin.forms import CaseForm
+from cases_app.bulk_lists import list_action
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
 from cases_app.panels import TEMPLATE as OWN_PANEL
 from cases_app.selectors import enrichment as selectors
 from cases_app.selectors import exports
 from cases_app.selectors.suggestions import suggestions_for
 from cases_app.services import enrichment
+from cases_app.services.case_bulk import CASE_ACTIONS
 from cases_app.services.enrichment import StaleCaseError
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
@@ -70,7 +72,7 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
     sortable_by = ("error", "updated")
     list_before_template = "cases_app/tabs.html"
     page_template = "admin/cases_app/caselibrary/change_form.html"
-    actions = (*EXPORT_ACTIONS,)
+    actions = (*map(list_action, CASE_ACTIONS), *EXPORT_ACTIONS)
     export = Export("cases", exports.COLUMNS, exports.exportable_cases, exports.case_rows)
 
     # -- who may what ------------------------------------------------------------------------------------------------

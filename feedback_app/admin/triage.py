@@ -23,6 +23,7 @@ from django.utils.translation import gettext_lazy
 from unfold.views import ChangeList
 
 from cases_app.admin.differences import Difference
+from cases_app.bulk_lists import list_action
 from cases_app.selectors.similar import similar_cases
 from feedback_app.admin import filters
 from feedback_app.admin.buttons import BUTTONS, Press
@@ -32,6 +33,7 @@ from feedback_app.models import BadCaseReview, EventType, TriageState
 from feedback_app.selectors import exports, words
 from feedback_app.selectors import triage as selectors
 from feedback_app.services import triage
+from feedback_app.services.triage_bulk import TRIAGE_ACTIONS
 from feedback_app.templatetags.triage import due_mark, priority_mark, priority_rules
 from sessions_app.admin.filters import FactsFilter
 from sessions_app.errors import ConflictError, InvalidInputError
@@ -104,7 +106,7 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
     ordering = ("pk",)  # no column's head is marked as sorted while the order is that of `get_ordering`
     list_before_template = "feedback_app/triage_tabs.html"
     page_template = "admin/feedback_app/badcasereview/change_form.html"
-    actions = (*EXPORT_ACTIONS,)
+    actions = (*map(list_action, TRIAGE_ACTIONS), *EXPORT_ACTIONS)
     export = Export("triages", exports.COLUMNS, exports.exportable_triages, exports.triage_rows)
 
     # -- who may what ------------------------------------------------------------------------------------------------
