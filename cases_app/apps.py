@@ -13,8 +13,8 @@ class CasesAppConfig(AppConfig):
     def ready(self) -> None:
         """Register receivers, panels and what can be done in bulk."""
         from cases_app import panels, receivers  # noqa: PLC0415
-        from cases_app.services import bulk, case_bulk  # noqa: PLC0415
+        from cases_app.services import bulk, case_bulk, importing  # noqa: PLC0415
 
-        bulk.register(*case_bulk.CASE_ACTIONS)
+        bulk.register(*case_bulk.CASE_ACTIONS, importing.IMPORT_CASES)
         receivers.connect()
         panels.connect()

@@ -257,6 +257,7 @@ class BulkJob(models.Model):
     state = models.CharField(_("state"), max_length=16, choices=JobState, default=JobState.GATHERING)
     total = models.PositiveIntegerField(_("objects"), default=0)
     preview = Utf8JSONField(default=dict, blank=True)
+    details = Utf8JSONField(default=dict, blank=True)  # of an import: `services.importing.prepare_import`
     language = models.CharField(max_length=16, blank=True, default="")  # in which refusals are noted
     note = models.CharField(_("note"), max_length=200, blank=True, default="")
     created_at = models.DateTimeField(_("created at"), default=timezone.now)

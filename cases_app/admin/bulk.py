@@ -198,8 +198,10 @@ class BulkJobAdmin(ObjectPageAdmin):
         failures = BulkFailure.objects.filter(job=job)
         objections = sorted(job.preview.items(), key=lambda pair: (-pair[1], pair[0]))
         against = sum(job.preview.values())
+        label = str(ACTIONS[job.action].label)
         context = {
-            "title": str(ACTIONS[job.action].label),
+            "original": label,
+            "title": label,
             "job": job,
             "form": form,
             "is_mine": job.actor_id == self.person(request).pk,

@@ -13,15 +13,16 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import path
+from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from cases_app.admin import filters
 from cases_app.admin.buttons import BUTTONS, Press
-from cases_app.admin.forms import CaseForm
-from cases_app.bulk_lists import list_action
+from cases_app.admin.forms import CaseForm, ImportForm
+from cases_app.bulk_lists import JOB_PAGE, list_action
+from cases_app.case_files import FIELDS, MAX_BYTES, MAX_ROWS
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
 from cases_app.panels import TEMPLATE as OWN_PANEL
 from cases_app.selectors import enrichment as selectors
@@ -30,6 +31,7 @@ from cases_app.selectors.suggestions import suggestions_for
 from cases_app.services import enrichment
 from cases_app.services.case_bulk import CASE_ACTIONS
 from cases_app.services.enrichment import StaleCaseError
+from cases_app.services.importing import prepare_import
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
 from sessions_app.forms import NOT_SAVED, ReasonForm
@@ -144,6 +146,7 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
         context = {
             "tabs": tabs,
             "next_url": self.next_url(request),
+            "import_url": self.view_url("import", request) if self.has_enrich_permission(request) else None,
             "export_links": self.export_links(request),
             **(extra_context or {}),
         }
@@ -216,7 +219,37 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
     def get_urls(self) -> list[Any]:
         """Also the way to the next case of the queue."""
         view = self.admin_site.admin_view(self.next_to_enrich)
-        return [path("next/", view, name="cases_app_caselibrary_next"), *super().get_urls()]
+        importing = self.admin_site.admin_view(self.import_view)
+        return [
+            path("next/", view, name="cases_app_caselibrary_next"),
+            path("import/", importing, name="cases_app_caselibrary_import"),
+            *super().get_urls(),
+        ]
+
+    def import_view(self, request: HttpRequest) -> HttpResponse:
+        """Take a file of cases; lead to the preview of what it would change."""
+        self.require(request, "enrich")
+        form = ImportForm(request.POST or None, request.FILES or None)
+        if request.method == "POST" and form.is_valid():
+            file = form.cleaned_data["file"]
+            try:
+                job = prepare_import(name=file.name, file=file, actor=self.person(request))
+            except InvalidInputError as refusal:
+                form.add_error("file", refusal.message)
+            else:
+                return redirect(reverse(JOB_PAGE, args=[job.pk]))
+        request.current_app = self.admin_site.name
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": _("Import cases"),
+            "list_url": self.list_url(request),
+            "form": form,
+            "columns": ["case_id", *FIELDS],
+            "max_rows": MAX_ROWS,
+            "max_megabytes": MAX_BYTES // 2**20,
+        }
+        return TemplateResponse(request, "admin/cases_app/caselibrary/import.html", context)
 
     def next_url(self, request: HttpRequest, after: CaseLibrary | None = None) -> str | None:
         """Where the button leads; None for those who may not enrich."""

@@ -17,6 +17,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 from cases_app import rules
 from cases_app.admin.differences import Difference, compare
 from cases_app.admin.places import place_of
+from cases_app.case_files import KINDS
 from cases_app.models import CaseLibrary, FaultCategory
 from cases_app.selectors.suggestions import Suggestion, Suggestions
 from cases_app.services.enrichment import CaseContent, content_of
@@ -148,3 +149,13 @@ class CaseForm(ServiceForm):
 
     def _as_opened(self, name: str) -> str:
         return str(self.fields[name].to_python(self.data.get(self.add_initial_prefix(name), "")))
+
+
+class ImportForm(forms.Form):
+    """A file of cases."""
+
+    file = forms.FileField(
+        label=gettext_lazy("File"),
+        max_length=255,
+        widget=forms.FileInput(attrs={"accept": ",".join(KINDS)}),
+    )

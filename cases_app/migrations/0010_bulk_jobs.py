@@ -37,6 +37,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("total", models.PositiveIntegerField(default=0, verbose_name="objects")),
+                ("details", sessions_app.fields.Utf8JSONField(blank=True, default=dict)),
                 ("preview", sessions_app.fields.Utf8JSONField(blank=True, default=dict)),
                 ("language", models.CharField(blank=True, default="", max_length=16)),
                 ("note", models.CharField(blank=True, default="", max_length=200, verbose_name="note")),

@@ -107,7 +107,13 @@ def prepare_job(*, action: BulkAction, rows: QuerySet[Any], actor: Any) -> BulkJ
 
 
 def gather_job(
-    *, action: BulkAction, items: Iterable[Any], actor: Any, preview: Mapping[str, Any], size: int = PART_OBJECTS
+    *,
+    action: BulkAction,
+    items: Iterable[Any],
+    actor: Any,
+    preview: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | None = None,
+    size: int = PART_OBJECTS,
 ) -> BulkJob:
     """A job on `items`, stored as they come. `preview` is read when they all have come. Raises InvalidInputError."""
     job = BulkJob.objects.create(action=action.name, actor_id=actor.pk)
@@ -118,7 +124,7 @@ def gather_job(
     if not total:
         job.delete()
         raise InvalidInputError(_("Nothing is selected."))
-    job.total, job.preview, job.state = total, dict(preview), JobState.PREVIEW
+    job.total, job.preview, job.details, job.state = total, dict(preview or {}), dict(details or {}), JobState.PREVIEW
     job.save()
     return job
 
@@ -142,7 +148,7 @@ def confirm_job(*, job_id: int, actor: Any, parameters: Mapping[str, Any]) -> Bu
     )
     if not confirmed:
         raise ConflictError(_("This job waits for no confirmation of yours."))
-    return BulkJob.objects.get(pk=job_id)
+    return _without_quotes(job_id)
 
 
 @in_transaction
@@ -154,7 +160,15 @@ def stop_job(*, job_id: int, note: str = "") -> BulkJob:
     if not stopped:
         raise ConflictError(_("This job has ended."))
     BulkPart.objects.filter(job_id=job_id).update(items=[])
-    return BulkJob.objects.get(pk=job_id)
+    return _without_quotes(job_id)
+
+
+def _without_quotes(job_id: int) -> BulkJob:
+    """What a preview quotes of people's texts has been seen."""
+    job = BulkJob.objects.get(pk=job_id)
+    if job.details.pop("rows", None) is not None:
+        job.save(update_fields=["details"])
+    return job
 
 
 # -- while -----------------------------------------------------------------------------------------------------------

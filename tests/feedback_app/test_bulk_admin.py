@@ -22,7 +22,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 @pytest.fixture(autouse=True)
-def _english(client):
+def _speaks_english(client):
     client.defaults["HTTP_ACCEPT_LANGUAGE"] = "en"
 
 

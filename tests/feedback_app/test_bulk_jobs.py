@@ -43,7 +43,7 @@ def done(action, rows, actor, **parameters):
 @pytest.fixture
 def small_parts(monkeypatch):
     monkeypatch.setattr(bulk, "PART_OBJECTS", 2)
-    monkeypatch.setattr(bulk.gather_job, "__kwdefaults__", {"size": 2})
+    monkeypatch.setattr(bulk.gather_job, "__kwdefaults__", {"size": 2, "preview": None, "details": None})
 
 
 class TestPreparing:

@@ -20,7 +20,7 @@ HOSTILE = "=cmd|' /C calc'!A0\x07,\"\n<script>"
 
 
 @pytest.fixture(autouse=True)
-def _english(client):
+def _speaks_english(client):
     client.defaults["HTTP_ACCEPT_LANGUAGE"] = "en"
 
 
