@@ -61,6 +61,12 @@ NAVIGATION: tuple[tuple[Any, tuple[Link, ...]], ...] = (
                 "cases_app.view_caselibrary",
                 CaseLibrary.objects.to_enrich,
             ),
+            Link(
+                _("Second reviews"),
+                "how_to_vote",
+                "admin:feedback_app_secondreview_changelist",
+                "feedback_app.triage_badcasereview",
+            ),
             Link(_("Bulk jobs"), "checklist", "admin:cases_app_bulkjob_changelist", "cases_app.enrich_caselibrary"),
             Link(
                 _("Feedback events"),

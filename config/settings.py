@@ -378,6 +378,10 @@ RETENTION_ANONYMISE_DAYS = env.int("RETENTION_ANONYMISE_DAYS", default=0)
 RETENTION_REMOVE_DAYS = env.int("RETENTION_REMOVE_DAYS", default=0)
 if min(RETENTION_ANONYMISE_DAYS, RETENTION_REMOVE_DAYS) < 0:
     raise ImproperlyConfigured("RETENTION_ANONYMISE_DAYS and RETENTION_REMOVE_DAYS count days from 0.")
+# Of the triages, this share is judged by a second reviewer who does not know the first verdict.
+SECOND_REVIEW_SHARE = env.float("SECOND_REVIEW_SHARE", default=0.0)
+if not 0 <= SECOND_REVIEW_SHARE <= 1:
+    raise ImproperlyConfigured("SECOND_REVIEW_SHARE must be from 0 to 1.")
 TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
 # A claim is free again after this long without a word from its reviewer; 0: never.
 TRIAGE_CLAIM_HOURS = env.int("TRIAGE_CLAIM_HOURS", default=8)

@@ -354,6 +354,7 @@ class BadCaseTransition(Transition):
         "resolve": _("Resolved"),
         "dismiss": _("Dismissed"),
         "reopen": _("Reopened"),
+        "settle": _("Settled between two reviewers"),
     }
     review: Any = models.ForeignKey(BadCaseReview, on_delete=models.CASCADE, related_name="transitions")
 
@@ -454,3 +455,57 @@ class Erasure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject[:12]}…"
+
+
+class SecondState(models.TextChoices):
+    """WAITING → AGREED, or → DISAGREED → SETTLED. Moves: `feedback_app.services.second_reviews`."""
+
+    WAITING = "WAITING", _("Waiting for a second verdict")
+    AGREED = "AGREED", _("Agreed")
+    DISAGREED = "DISAGREED", _("Disagreed")
+    SETTLED = "SETTLED", _("Settled")
+
+
+NOTHING_WRONG = "NOTHING_WRONG"
+"""What a dismissal says, beside the failure modes."""
+VERDICT_CHOICES = [*FailureMode.choices, (NOTHING_WRONG, _("Nothing was wrong"))]
+
+
+class SecondReview(models.Model):
+    """A second verdict on a triage, by somebody who does not know the first."""
+
+    id = models.BigAutoField(primary_key=True)
+    review: Any = models.OneToOneField(BadCaseReview, on_delete=models.CASCADE, related_name="second")
+    state = models.CharField(_("state"), max_length=16, choices=SecondState, default=SecondState.WAITING)
+    first_reviewer: Any = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    first_mode = models.CharField(_("first verdict"), max_length=32, choices=VERDICT_CHOICES)
+    reviewer: Any = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("second reviewer"),
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+    )
+    mode = models.CharField(_("second verdict"), max_length=32, choices=VERDICT_CHOICES, blank=True, default="")
+    notes = models.TextField(_("notes"), blank=True, default="")
+    settled_by: Any = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    settled_mode = models.CharField(max_length=32, choices=VERDICT_CHOICES, blank=True, default="")
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    judged_at = models.DateTimeField(_("judged at"), null=True)
+    settled_at = models.DateTimeField(_("settled at"), null=True)
+
+    class Meta:
+        db_table = "second_review"
+        default_permissions = ()  # who may triage may judge
+        verbose_name = _("second review")
+        verbose_name_plural = _("second reviews")
+        ordering = ["id"]
+        indexes = [models.Index(fields=["state", "id"], name="second_review_state")]
+        constraints = [models.CheckConstraint(condition=Q(state__in=SecondState.values), name="second_state_known")]
+
+    def __str__(self) -> str:
+        return str(self.review_id)

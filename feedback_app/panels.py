@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from feedback_app.models import BadCaseReview
+from feedback_app.selectors.second_reviews import is_hidden_from
 from feedback_app.selectors.words import feedback_on
 from sessions_app.models import DiagnosisSession
 from sessions_app.panels import Panel, register
@@ -22,8 +23,10 @@ def triage_panel(request: HttpRequest, session: DiagnosisSession) -> Panel | Non
     """Where the triage of a bad case stands."""
     if not request.user.has_perm("feedback_app.view_badcasereview"):
         return None
-    review = BadCaseReview.objects.filter(session=session).select_related("assignee").first()
-    return Panel("feedback_app/triage_panel.html", {"review": review}) if review else None
+    review = BadCaseReview.objects.filter(session=session).select_related("assignee", "second").first()
+    if review is None or is_hidden_from(request.user, review):
+        return None
+    return Panel("feedback_app/triage_panel.html", {"review": review})
 
 
 def connect() -> None:

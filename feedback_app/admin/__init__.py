@@ -1,5 +1,5 @@
-"""The pages of this app: the triage of bad cases, the list of feedback events, the weekly reports, erasures."""
+"""The pages of this app: triage, second reviews, the list of feedback events, the weekly reports, erasures."""
 
-from feedback_app.admin import erasures, events, reports, triage
+from feedback_app.admin import erasures, events, reports, second_reviews, triage
 
-__all__ = ["erasures", "events", "reports", "triage"]
+__all__ = ["erasures", "events", "reports", "second_reviews", "triage"]

@@ -16,7 +16,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
-from django.urls import path
+from django.urls import path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -32,6 +32,7 @@ from feedback_app.admin.keys import PAGE_KEYS, QUEUE_KEYS
 from feedback_app.models import BadCaseReview, EventType, TriageState
 from feedback_app.selectors import exports, words
 from feedback_app.selectors import triage as selectors
+from feedback_app.selectors.second_reviews import hidden_from, is_hidden_from
 from feedback_app.services import triage
 from feedback_app.services.triage_bulk import TRIAGE_ACTIONS
 from feedback_app.templatetags.triage import due_mark, priority_mark, priority_rules
@@ -157,7 +158,8 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
         """Only what a row shows: an answer may be a megabyte long."""
         rows: QuerySet[BadCaseReview] = super().get_queryset(request)
         return (
-            rows.select_related("session", "assignee")
+            rows.exclude(hidden_from(request.user))
+            .select_related("session", "assignee")
             .only(
                 "session__session_id", "session__agent_id", "session__agent_flow", "session__evidence_score",
                 "session__confidence", "session__evaluation_due_at", "session__evaluation_error",
@@ -328,6 +330,9 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
         review = selectors.bad_case(object_id)
         if review is None:
             return self.unknown(request, object_id)
+        if is_hidden_from(request.user, review):  # its second reviewer must not know the first verdict
+            messages.info(request, _("This bad case waits for a second verdict."))
+            return redirect(reverse("admin:feedback_app_secondreview_changelist"))
         if request.method == "POST":
             return self._press(request, review)
         return self._page(request, review, VerdictForm.of(review))

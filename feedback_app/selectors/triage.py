@@ -29,7 +29,7 @@ def bad_case(review_id: str) -> BadCaseReview | None:
     """A triage with its session, the session's case and its assignee; None for an unknown or impossible id."""
     if not review_id.isdecimal():
         return None
-    related = BadCaseReview.objects.select_related("session__case", "assignee", "case")
+    related = BadCaseReview.objects.select_related("session__case", "assignee", "case", "second")
     return related.filter(pk=int(review_id)).first()
 
 

@@ -25,6 +25,7 @@ from feedback_app.models import (
     TriageState,
 )
 from feedback_app.selectors.triage import TRIAGE_PERMISSION, has_step
+from feedback_app.services.second_reviews import cancel_second_review, owe_second_review
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession
@@ -251,6 +252,7 @@ def reopen(*, review_id: int, reviewer: AbstractBaseUser, reason: str = "") -> B
     """Put a closed bad case back into the queue. Raises ConflictError."""
     review = _get(review_id)
     _move(review, "reopen", TriageState.OPEN, reviewer, reason, assignee_id=None, claimed_at=None, resolved_at=None)
+    cancel_second_review(review)
     return review
 
 
@@ -267,6 +269,7 @@ def _close(
     columns |= _columns(review, findings)
     reason = findings.get("notes", "")
     _move(review, action, target, reviewer, reason, resolved_at=timezone.now(), version=F("version") + 1, **columns)
+    owe_second_review(review, reviewer)
     return review
 
 

@@ -24,7 +24,7 @@ from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, r
 from cases_app.admin.buttons import BUTTONS as CASE_BUTTONS
 from cases_app.models import BulkJob, BulkPart, CaseLibrary, JobState
 from feedback_app.admin.buttons import BUTTONS as TRIAGE_BUTTONS
-from feedback_app.models import BadCaseReview
+from feedback_app.models import BadCaseReview, SecondReview
 from sessions_app.services.keys import create_key
 from tests.conftest import LOGIN_BACKEND
 from tests.factories import CaseFactory, FeedbackEventFactory, InvocationFactory, TriageFactory, UserFactory
@@ -55,6 +55,7 @@ def objects(people):
     InvocationFactory()
     CaseFactory()
     TriageFactory()
+    SecondReview.objects.create(review=TriageFactory(), first_mode="HALLUCINATION")
     create_key(name="one", scopes=["read"])
     job = BulkJob.objects.create(action="case.retire", actor=people["Lead"], state=JobState.PREVIEW, total=1)
     BulkPart.objects.create(job=job, items=["x"], size=1)
