@@ -63,7 +63,8 @@ def prepare_import(*, name: str, file: IO[bytes], actor: Any) -> BulkJob:
             items.append(item)
     if not items:
         reason = next((change["reason"] for change in shown if change["reason"]), "")
-        raise InvalidInputError(f"{_('Nothing in this file is new.')} {reason}".strip())
+        nothing = _("Nothing in this file is new.")
+        raise InvalidInputError(f"{nothing} {reason}".strip())
     details = {**counts, "rows": shown, "file": name[-100:]}
     return bulk.gather_job(action=IMPORT_CASES, items=items, actor=actor, details=details, size=PART_ROWS)
 
