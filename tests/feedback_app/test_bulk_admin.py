@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from cases_app import tasks
 from cases_app.models import BulkFailure, BulkJob, CaseLibrary, JobState
+from cases_app.services import bulk
 from feedback_app.models import BadCaseReview, BadCaseTransition
 from tests.factories import CaseFactory, TriageFactory, UserFactory
 
@@ -146,3 +147,17 @@ def test_the_page_of_a_large_job_asks_little(client, as_reviewer):
     with CaptureQueriesContext(connection) as queries:
         json.loads(client.get(f"{JOBS}{job.pk}/progress/").content)
     assert len(queries) <= 7
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(-1, 1), (10, 0)])
+def test_a_worker_asks_to_go_on_only_where_its_time_was_up(
+    seconds, asked, reviewer, monkeypatch, django_capture_on_commit_callbacks
+):
+    TriageFactory()
+    job = bulk.prepare_job(action=bulk.ACTIONS["triage.claim"], rows=BadCaseReview.objects.all(), actor=reviewer)
+    bulk.confirm_job(job_id=job.pk, actor=reviewer, parameters={})
+    assert bulk._claim_part(job) is not None  # another worker has the only part
+    monkeypatch.setattr(tasks, "RUN_SECONDS", seconds)
+    with django_capture_on_commit_callbacks() as callbacks:
+        tasks.run_bulk_jobs()
+    assert len(callbacks) == asked
