@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("feedback_app", "0006_erasure_roles"),
+        ("feedback_app", "0011_triage_findings"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
