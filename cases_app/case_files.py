@@ -158,7 +158,7 @@ def _jsonl(data: bytes) -> Iterator[FileRow]:
             yield FileRow(number, reason=_("Expected an object."))
             continue
         if unknown := set(told) - COLUMNS - KNOWN_ONLY:
-            yield FileRow(number, reason=_("Unknown field: %(name)s.") % {"name": min(unknown)[:40]})
+            yield FileRow(number, reason=_("Unknown field: %(name)s.") % {"name": clean_text(min(unknown)[:40])[0]})
             continue
         values = {name: told[name] for name in COLUMNS if told.get(name) is not None}
         if wrong := [name for name, value in values.items() if not isinstance(value, str)]:

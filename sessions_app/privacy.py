@@ -309,14 +309,25 @@ _CARD_LENGTHS: tuple[tuple[re.Pattern[str], frozenset[int]], ...] = (
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
+_SIXTEEN_DIGITS = re.compile(r"[0-9](?:[ -]?[0-9]){15}(?![0-9])")
+
+
 def _card(match: re.Match[str]) -> Span | None:
-    number = _NOT_DIGIT.sub("", match.group())
+    """All of it, or its first sixteen digits: what follows may be the month of expiry or the code on the back."""
+    head = _SIXTEEN_DIGITS.match(match.group())
+    for text in (match.group(), head.group() if head else ""):
+        if _is_card(_NOT_DIGIT.sub("", text)):
+            return match.start(), match.start() + len(text)
+    return None
+
+
+def _is_card(number: str) -> bool:
     if not any(len(number) in lengths and prefix.match(number) for prefix, lengths in _CARD_LENGTHS):
-        return None
+        return False
     digits = [int(digit) for digit in number]
     backwards = digits[::-1]
     luhn = sum(backwards[::2]) + sum(_DOUBLED[digit] for digit in backwards[1::2])
-    return match.span() if luhn % 10 == 0 and len(set(digits)) > 1 else None
+    return luhn % 10 == 0 and len(set(digits)) > 1
 
 
 # What an id of a document or a card is not a part of.

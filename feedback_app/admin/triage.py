@@ -417,7 +417,7 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
             "feedback": feedback,
             "history": selectors.history(review),
             "similar_cases": similar_cases(review.session) if self._sees_cases(request) else None,
-            "same_question": selectors.same_question(review),
+            "same_question": selectors.same_question(review, request.user),
             "same_conversation": selectors.same_conversation(review.session),
             "form": form,
             "reason_form": ReasonForm(),

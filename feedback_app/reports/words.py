@@ -15,6 +15,7 @@ from feedback_app.models import FailureMode, WeeklyReport
 from feedback_app.rules import MIN_AGENT_THUMBS
 from feedback_app.selectors.weekly import DAYS, AgentTotals, Head, Totals, WeeklyFigures, question_heads
 from sessions_app.charts import Line, ceiling, share
+from sessions_app.privacy import anonymise_text
 from sessions_app.templatetags.desk import NOTHING, excerpt, number, percent, signed
 
 QUESTION_CHARS = 140
@@ -319,7 +320,8 @@ def _quote(head: Head | None, *, is_shared: bool) -> str:
         return _("(no longer kept)")
     if is_shared and not head.consent:
         return _("(not shared: without consent)")
-    return excerpt(head.text, QUESTION_CHARS)
+    # A mail lies where no erasure reaches.
+    return excerpt(anonymise_text(head.text) if is_shared else head.text, QUESTION_CHARS)
 
 
 def summary_of(rows: Sequence[Row]) -> str:

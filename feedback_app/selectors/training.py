@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet, TextChoices
 from django.utils.translation import gettext_lazy as _
 
-from feedback_app.models import AgentFeedback, BadCaseReview, EventType, TriageState
+from feedback_app.models import AgentFeedback, BadCaseReview, EventType, SecondState, TriageState
 from sessions_app.fields import dumps
 from sessions_app.models import DiagnosisSession, Verdict
 from sessions_app.privacy import anonymise
@@ -56,6 +56,10 @@ class Selection:
 Record = dict[str, Any]
 
 
+def _nobody(_page: list[Any]) -> set[Any]:
+    return set()
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     """Rows of one table, and the record that a row becomes; None where it teaches nothing."""
@@ -64,6 +68,16 @@ class _Source:
     columns: tuple[str, ...]
     read: Callable[..., Record | None]
     page: int
+    refused: Callable[[list[Any]], set[Any]] = _nobody  # the keys of rows that quote who refused
+
+
+def _quoting_refused(page: list[Any]) -> set[Any]:
+    """Re-asks hold the question of a later session too, whose consent may have been taken back since."""
+    later = {row[0]: payload.get("laterSessionId") for row in page if isinstance(payload := row[6], dict)}
+    named = {session_id for session_id in later.values() if session_id}
+    sessions = DiagnosisSession.objects.filter(session_id__in=named, consent=False)
+    without = set(sessions.values_list("session_id", flat=True))
+    return {key for key, session_id in later.items() if session_id in without}
 
 
 def count_rows(form: TrainingFormat, selection: Selection) -> int:
@@ -78,8 +92,9 @@ def training_lines(
     for source in _SOURCES[form](selection):
         last: Any = None
         while page := _page(source, last):
+            refused = source.refused(page)
             for key, *values in page:
-                record = source.read(*values)
+                record = None if key in refused else source.read(*values)
                 if record is not None:
                     yield f"{dumps(record)}\n"
                 on_row()
@@ -128,6 +143,7 @@ def _corrections(selection: Selection) -> list[_Source]:
         state=TriageState.RESOLVED,
         session__consent=True,
     ).exclude(corrected_answer="")
+    reviews = reviews.exclude(second__state=SecondState.WAITING)  # not confirmed yet, and not to be seen
     told = ("session__session_id", "session__query")
     return [
         _Source(events, (*told, "payload"), _readers_correction, PAGE_EVENTS),
@@ -163,7 +179,7 @@ def _events(selection: Selection) -> list[_Source]:
         selection.during("created_at"), selection.by_agent("agent_id"), consent=True, session__consent=True
     )
     columns = ("session_id", "turn_id", "agent_id", "type", "value", "payload", "source", "created_at")
-    return [_Source(events, columns, _event, PAGE_EVENTS)]
+    return [_Source(events, columns, _event, PAGE_EVENTS, _quoting_refused)]
 
 
 def _event(

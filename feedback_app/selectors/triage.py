@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from feedback_app.models import BadCaseReview, BadCaseTransition, TriageState, claim_expiry
 from feedback_app.priority import NO_QUESTION
+from feedback_app.selectors.second_reviews import hidden_from
 from sessions_app.models import AgentStep, DiagnosisSession
 
 HISTORY_SHOWN = 100
@@ -47,12 +48,12 @@ def has_step(review: BadCaseReview, name: str) -> bool:
     return AgentStep.objects.of(str(review.session_id)).filter(agent_name=agent, step_index=int(index)).exists()
 
 
-def same_question(review: BadCaseReview) -> list[BadCaseReview]:
+def same_question(review: BadCaseReview, user: Any) -> list[BadCaseReview]:
     """Other bad cases with the same question, the newest first: what was found there may be what is wrong here."""
     if review.question_key in ("", NO_QUESTION):
         return []
     others = BadCaseReview.objects.filter(question_key=review.question_key).exclude(pk=review.pk)
-    rows = others.select_related("session").order_by("-pk")
+    rows = others.exclude(hidden_from(user)).select_related("session").order_by("-pk")
     return list(rows.only(*OTHER_COLUMNS)[:OTHERS_SHOWN])
 
 

@@ -38,6 +38,8 @@ REMOVED_A_TRANSACTION = 10
 PAUSE_SECONDS = 0.01
 """Between two transactions: SQLite lets in who waits."""
 
+MAX_TITLE_CHARS = 200
+"""Of a case's title, as its column has it."""
 _UNTOUCHED = Q(source_type=SourceType.AUTO) & (
     Q(status=CaseStatus.DRAFT) | Q(status=CaseStatus.RETIRED, retired_by_verdict=True)
 )
@@ -163,6 +165,8 @@ def _changes(tables: dict[type[models.Model], models.QuerySet[Any]]) -> Iterator
             seen = dict(zip(guards, values, strict=False))
             told = dict(zip(columns, values[len(guards) :], strict=True))
             cleaned = {name: _cleaned(value) for name, value in told.items()}
+            if "title" in cleaned:  # a mark may be longer than what it stands for
+                cleaned["title"] = cleaned["title"][:MAX_TITLE_CHARS]
             if cleaned != told:
                 changed = {name: value for name, value in cleaned.items() if value != told[name]}
                 yield _Change(model, pk, seen, changed)
@@ -226,7 +230,8 @@ def _text_columns(model: type[models.Model]) -> tuple[str, ...]:
 def _remove(session_ids: Sequence[str]) -> int:
     """Remove sessions with all that hangs on them. Cases that people worked on stay, anonymised, of no session."""
     now = timezone.now()
-    worked_on = CaseLibrary.objects.filter(diagnosis__session_id__in=session_ids).exclude(_UNTOUCHED)
+    worked_on = CaseLibrary.objects.filter(diagnosis__session_id__in=session_ids, diagnosis__consent=True)
+    worked_on = worked_on.exclude(_UNTOUCHED)
     changes = list(_changes({CaseLibrary: worked_on}))
     return _delete(session_ids) if all(_apply(change, now) for change in changes) else 0
 
@@ -235,7 +240,9 @@ def _remove(session_ids: Sequence[str]) -> int:
 def _delete(session_ids: Sequence[str]) -> int:
     locked = DiagnosisSession.objects.select_for_update().filter(session_id__in=session_ids).order_by("session_id")
     found = list(locked.values_list("session_id", flat=True))
-    untouched = CaseLibrary.objects.filter(_UNTOUCHED, diagnosis__session_id__in=found)
+    # Without its session a case would no longer tell that its text may not leave.
+    own_cases = CaseLibrary.objects.filter(diagnosis__session_id__in=found)
+    untouched = own_cases.filter(_UNTOUCHED | Q(diagnosis__consent=False))
     own = DiagnosisSession.objects.filter(session_id__in=found)
     reviews = BadCaseReview.objects.filter(session__session_id__in=found)
     blank_log({CaseLibrary: untouched, DiagnosisSession: own, BadCaseReview: reviews})

@@ -12,6 +12,7 @@ import hmac
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -26,6 +27,7 @@ from feedback_app.models import (
 )
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
+from sessions_app.services.anonymity import note_new_text
 
 _SPAN = 2**64
 
@@ -38,6 +40,8 @@ def is_drawn(session_id: str, share: float) -> bool:
 
 def owe_second_review(review: BadCaseReview, reviewer: AbstractBaseUser) -> None:
     """Owe one for a triage that was just closed, where it is drawn. In the closing transaction; once each triage."""
+    if review.case_id is not None:  # its case tells the verdict to everybody
+        return
     if not is_drawn(review.session_id, settings.SECOND_REVIEW_SHARE):
         return
     if SecondReview.objects.filter(review=review).exists():
@@ -65,7 +69,10 @@ def judge(*, second_id: int, reviewer: AbstractBaseUser, mode: str, notes: str =
     )
     if not judged:
         raise ConflictError(_("Somebody has given the second verdict already."))
-    return _get(second_id)
+    second = _get(second_id)
+    BadCaseReview.objects.filter(pk=second.review_id).update(updated_at=timezone.now())  # by which retention sees it
+    note_new_text(second.review.session_id)
+    return second
 
 
 @in_transaction
@@ -90,8 +97,14 @@ def _overrule(second: SecondReview, lead: AbstractBaseUser, mode: str) -> None:
     target = TriageState.DISMISSED if mode == NOTHING_WRONG else TriageState.RESOLVED
     changed = (
         BadCaseReview.objects.closed()
-        .filter(pk=review.pk, state=source)
-        .update(state=target, failure_mode="" if mode == NOTHING_WRONG else mode, updated_at=timezone.now())
+        .filter(pk=review.pk, state=source, resolved_at__lte=second.created_at)  # not closed anew since
+        .update(
+            state=target,
+            failure_mode="" if mode == NOTHING_WRONG else mode,
+            version=F("version") + 1,
+            updated_at=timezone.now(),
+            **({"severity": "", "blamed_step": ""} if mode == NOTHING_WRONG else {}),
+        )
     )
     if changed:
         BadCaseTransition.objects.create(

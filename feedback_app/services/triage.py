@@ -83,6 +83,7 @@ def open_triage(session: DiagnosisSession) -> BadCaseReview:
             gettext_noop("The reader changed their mind again."),
             resolved_at=None,
         )
+        cancel_second_review(review)
     return review
 
 
@@ -325,6 +326,9 @@ def _unmoved(review: BadCaseReview) -> BadCaseReviewQuerySet:
 def _refusal(review: BadCaseReview) -> ConflictError:
     if review.state == TriageState.IN_REVIEW and review.assignee is not None:
         return TakenError(review.assignee.get_username())
+    if review.state in (TriageState.RESOLVED, TriageState.DISMISSED):
+        # How it was closed may be for its second reviewer to find out.
+        return ConflictError(_("This bad case is closed."))
     state = TriageState(review.state).label
     return ConflictError(_("This bad case is %(state)s; take it first.") % {"state": state})
 

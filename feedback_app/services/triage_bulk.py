@@ -10,18 +10,21 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from cases_app.services.bulk import Ask, BulkAction, Order
-from feedback_app.models import TriageState
+from feedback_app.models import TriageState, claim_expiry
+from feedback_app.selectors.triage import reviewers
 from feedback_app.services import triage
 from sessions_app.errors import UnknownObjectError
 
 TRIAGE, ASSIGN = "feedback_app.triage_badcasereview", "feedback_app.assign_badcasereview"
-COLUMNS = ("state", "assignee_id", "assignee__username")
+COLUMNS = ("state", "assignee_id", "assignee__username", "claimed_at")
 
 
 def _against_taking(row: Mapping[str, Any], actor: Any) -> str:
     if objection := _against_closed(row):
         return objection
-    if row["assignee_id"] in (None, actor.pk):
+    expiry = claim_expiry()
+    has_expired = expiry is not None and row["claimed_at"] is not None and row["claimed_at"] < expiry
+    if row["assignee_id"] in (None, actor.pk) or has_expired:
         return ""
     return _("%(holder)s has taken this bad case.") % {"holder": row["assignee__username"]}
 
@@ -29,7 +32,7 @@ def _against_taking(row: Mapping[str, Any], actor: Any) -> str:
 def _against_closed(row: Mapping[str, Any]) -> str:
     if row["state"] in (TriageState.OPEN, TriageState.IN_REVIEW):
         return ""
-    return _("This bad case is %(state)s.") % {"state": TriageState(row["state"]).label}
+    return _("This bad case is closed.")
 
 
 def _claim(order: Order) -> object:
@@ -51,14 +54,20 @@ def _assign(order: Order) -> object:
 
 def _assignees() -> list[tuple[str, str]]:
     """Whoever may triage."""
-    people = get_user_model().objects.with_perm(TRIAGE, backend="django.contrib.auth.backends.ModelBackend")
-    return [(str(pk), name) for pk, name in people.order_by("username").values_list("pk", "username")]
+    return [(str(pk), name) for pk, name in reviewers().values_list("pk", "username")]
 
 
 def _dismiss(order: Order) -> object:
-    """Who dismisses must hold it: a free one is taken first, in the same transaction."""
-    triage.claim(review_id=order.item, reviewer=order.actor)
-    return triage.dismiss(review_id=order.item, reviewer=order.actor, notes=order.parameters["notes"])
+    """Who dismisses must hold it: a free one is taken first, in the same transaction. What was written stays."""
+    review = triage.claim(review_id=order.item, reviewer=order.actor)
+    notes = "\n\n".join(filter(None, (review.notes, order.parameters["notes"])))
+    return triage.dismiss(
+        review_id=order.item,
+        reviewer=order.actor,
+        version=review.version,
+        notes=notes,
+        corrected_answer=review.corrected_answer,
+    )
 
 
 TRIAGE_ACTIONS = (

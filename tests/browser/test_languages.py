@@ -60,7 +60,7 @@ CUT_OFF = """
 LATIN = re.compile(r"[A-Za-z]{3,}")
 NO_WORDS = re.compile(
     r"[\w.+-]*@[\w.]+|\b(?:session|call|dk)[-_][\w-]+…?|\bUTC\b|\bAPI\b|\bToken\b|\bMarkdown\b|\bEnglish\b|\bCPU\b|\bDNS\b"
-    r"|\bPod\b|\bControl\b|\bCommand\b|\bMac\b|\b[A-Z]+_[A-Z_]+\b|\b(?:CACHE|GENERAL)\b|\b(?:zh-hans|ru|en)\b"
+    r"|\bPod\b|\b(?:CSV|XLSX|JSONL)\b|\bControl\b|\bCommand\b|\bMac\b|\b[A-Z]+_[A-Z_]+\b|\b(?:CACHE|GENERAL)\b|\b(?:zh-hans|ru|en)\b"
     r"|\S*\*{4,}|\bAxes\b|oncall-assistant|planner|lena|rita|admin"
 )
 """What stays in Latin letters: ids, names of people, codes, words that both languages write so."""

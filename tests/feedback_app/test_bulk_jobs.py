@@ -56,7 +56,7 @@ class TestPreparing:
         job = prepared("triage.claim", BadCaseReview.objects.all(), reviewer)
         assert job.state == JobState.PREVIEW
         assert job.total == 7
-        assert job.preview == {"otto has taken this bad case.": 1, "This bad case is Resolved.": 2}
+        assert job.preview == {"otto has taken this bad case.": 1, "This bad case is closed.": 2}
         assert [part.size for part in job.parts.all()] == [2, 2, 2, 1]
         assert run() is False
         assert list(BadCaseReview.objects.order_by("pk").values()) == before
@@ -128,6 +128,12 @@ class TestTriages:
         assert set(BadCaseReview.objects.filter(state="DISMISSED").values_list("notes", "assignee")) == {
             ("A test of ours.", reviewer.pk)
         }
+
+    def test_dismiss_keeps_what_was_written(self, reviewer):
+        review = TriageFactory(state="IN_REVIEW", assignee=reviewer, notes="Seen.", corrected_answer="The pool.")
+        done("triage.dismiss", BadCaseReview.objects.all(), reviewer, notes="A test of ours.")
+        review.refresh_from_db()
+        assert (review.notes, review.corrected_answer) == ("Seen.\n\nA test of ours.", "The pool.")
 
     def test_dismiss_without_a_word_claims_nothing(self, reviewer):
         review = TriageFactory()

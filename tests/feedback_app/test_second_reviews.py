@@ -7,6 +7,7 @@ from django.contrib.auth import get_user_model
 
 from feedback_app.models import NOTHING_WRONG, BadCaseReview, BadCaseTransition, SecondReview, SecondState
 from feedback_app.selectors.second_reviews import agreement_table
+from feedback_app.selectors.triage import same_question
 from feedback_app.services import triage
 from feedback_app.services.second_reviews import is_drawn, judge, settle
 from sessions_app.errors import ConflictError, InvalidInputError
@@ -70,6 +71,30 @@ class TestDrawing:
         triage.open_triage(session)
         triage.close_by_verdict(session)
         assert SecondReview.objects.count() == 1
+
+
+class TestWhatElseMightTell:
+    def test_the_same_question_elsewhere_tells_no_hidden_verdict(self, client, reviewer, other_reviewer):
+        review = closed_by(reviewer)
+        sibling = TriageFactory()
+        BadCaseReview.objects.update(question_key="q")
+        for person, expected in ((other_reviewer, []), (reviewer, [review])):
+            sibling.refresh_from_db()
+            assert same_question(sibling, person) == expected
+
+    def test_one_that_became_a_case_is_not_drawn(self, reviewer):
+        review = TriageFactory()
+        triage.claim(review_id=review.pk, reviewer=reviewer)
+        triage.resolve_with_case(
+            review_id=review.pk, reviewer=reviewer, failure_mode="HALLUCINATION", corrected_answer="The pool was full."
+        )
+        assert not SecondReview.objects.exists()
+
+    def test_a_refusal_does_not_tell_how_it_was_closed(self, reviewer, other_reviewer):
+        review = closed_by(reviewer, NOTHING_WRONG)
+        with pytest.raises(ConflictError) as refusal:
+            triage.claim(review_id=review.pk, reviewer=other_reviewer)
+        assert "ismiss" not in refusal.value.message
 
 
 class TestJudging:

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from feedback_app.selectors import training
 from feedback_app.selectors.training import Selection, TrainingFormat, count_rows, training_lines
+from sessions_app.models import DiagnosisSession
 from sessions_app.privacy import pseudonym
 from tests.factories import FeedbackEventFactory, SessionFactory, TriageFactory
 
@@ -111,6 +112,15 @@ def test_nothing_is_exported_of_who_refused(form):
     TriageFactory(session=refused, state="RESOLVED", corrected_answer="secret", resolved_at=MARCH)
     assert export(form) == []
     assert count_rows(TrainingFormat(form), Selection()) == 0
+
+
+def test_a_question_asked_again_is_not_exported_once_its_own_session_refused():
+    earlier, later = SessionFactory(), SessionFactory()
+    payload = {"question": "asked again", "previousQuestion": "asked", "laterSessionId": later.session_id}
+    FeedbackEventFactory(session=earlier, type="re_ask", value=0.9, payload=payload)
+    assert "asked again" in "".join(training_lines(TrainingFormat.JSONL, Selection()))
+    DiagnosisSession.objects.filter(pk=later.pk).update(consent=False)
+    assert list(training_lines(TrainingFormat.JSONL, Selection())) == []
 
 
 def test_a_refusal_on_the_wire_is_kept_for_operations_and_never_exported(api, anonymous):
