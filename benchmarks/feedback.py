@@ -13,12 +13,11 @@ import json
 import os
 import secrets
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.server import ROOT, children, cpu_seconds, inside, web_server
+from benchmarks.server import ROOT, children, cpu_seconds, inside, over_connections, web_server
 
 DATABASE = "benchmarks.feedback_database"
 DEFAULT_MYSQL = "mysql://root@127.0.0.1:3306/bench_feedback"
@@ -98,34 +97,18 @@ def _measure(case: Case, environment: dict[str, str], posts: int) -> tuple[list[
 
 def _send(port: int, case: Case, numbers: range) -> list[float]:
     """Post for each session over the case's connections; any answer but 200 ends the run."""
-    todo = iter(numbers)
-    lock = threading.Lock()
     seconds: list[float] = []
-    failures: list[str] = []
 
-    def work() -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while not failures:
-            with lock:
-                number = next(todo, None)
-            if number is None:
-                return
-            path, body = _post(case.kind, f"bench-{number}")
-            start = time.perf_counter()
-            connection.request("POST", path, body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            answer = response.read()
-            seconds.append(time.perf_counter() - start)
-            if response.status != 200:  # noqa: PLR2004
-                failures.append(f"{response.status} {answer[:300]!r}")
+    def post(connection: http.client.HTTPConnection, number: int) -> str:
+        path, body = _post(case.kind, f"bench-{number}")
+        start = time.perf_counter()
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        answer = response.read()
+        seconds.append(time.perf_counter() - start)
+        return "" if response.status == 200 else f"{case.kind}: {response.status} {answer[:300]!r}"  # noqa: PLR2004
 
-    threads = [threading.Thread(target=work) for _ in range(case.connections)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise SystemExit(f"{case.kind}: {failures[0]}")
+    over_connections(port, case.connections, numbers, post)
     return seconds
 
 

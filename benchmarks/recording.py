@@ -13,12 +13,11 @@ import os
 import secrets
 import shutil
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.server import ROOT, children, cpu_seconds, inside, peak_mb, web_server
+from benchmarks.server import ROOT, children, cpu_seconds, inside, over_connections, peak_mb, web_server
 from benchmarks.workload import batch_body, otlp_body
 
 DATABASE = "benchmarks.recording_database"
@@ -122,31 +121,17 @@ def _measure(case: Case, environment: dict[str, str], key: str, sessions: int) -
 
 def _send(port: int, case: Case, key: str, bodies: list[bytes]) -> None:
     """Post all bodies over the case's connections; any answer but 2xx ends the run."""
-    todo = iter(bodies)
-    lock = threading.Lock()
-    failures: list[str] = []
     headers = {"Content-Type": case.content_type, "Authorization": f"Bearer {key}"}
 
-    def work() -> None:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        while not failures:
-            with lock:
-                body = next(todo, None)
-            if body is None:
-                return
-            connection.request("POST", case.path, body, headers)
-            response = connection.getresponse()
-            answer = response.read()
-            if response.status not in (200, 207) or b"rejectedSpans" in answer or b'"rejected":[{' in answer:
-                failures.append(f"{response.status} {answer[:300]!r}")
+    def post(connection: http.client.HTTPConnection, body: bytes) -> str:
+        connection.request("POST", case.path, body, headers)
+        response = connection.getresponse()
+        answer = response.read()
+        if response.status in (200, 207) and b"rejectedSpans" not in answer and b'"rejected":[{' not in answer:
+            return ""
+        return f"{case.name}: {response.status} {answer[:300]!r}"
 
-    threads = [threading.Thread(target=work) for _ in range(case.connections)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise SystemExit(f"{case.name}: {failures[0]}")
+    over_connections(port, case.connections, bodies, post)
 
 
 if __name__ == "__main__":

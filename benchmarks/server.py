@@ -8,13 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
+
+Item = TypeVar("Item")
 
 
 @contextmanager
@@ -45,6 +49,33 @@ def _wait_for(port: int) -> None:
         else:
             return
     raise SystemExit("The web server did not start.")
+
+
+def over_connections(
+    port: int, connections: int, items: Iterable[Item], send: Callable[[http.client.HTTPConnection, Item], str]
+) -> None:
+    """Send all items over so many connections at once; what `send` returns is a failure, and ends the run."""
+    todo = iter(items)
+    lock = threading.Lock()
+    failures: list[str] = []
+
+    def work() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        while not failures:
+            with lock:
+                item = next(todo, None)
+            if item is None:
+                return
+            if failure := send(connection, item):
+                failures.append(failure)
+
+    threads = [threading.Thread(target=work) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise SystemExit(failures[0])
 
 
 def children(pid: int) -> list[int]:

@@ -245,6 +245,12 @@ def claim_expiry() -> datetime | None:
     return timezone.now() - timedelta(hours=hours) if hours > 0 else None
 
 
+def has_expired(claimed_at: datetime | None) -> bool:
+    """Whether a claim of this moment is free again."""
+    expiry = claim_expiry()
+    return claimed_at is not None and expiry is not None and claimed_at < expiry
+
+
 def _left_behind() -> Q:
     expiry = claim_expiry()
     lost = Q(assignee=None) | Q(claimed_at__lt=expiry) if expiry else Q(assignee=None)
@@ -329,10 +335,7 @@ class BadCaseReview(models.Model):
     @property
     def is_claim_expired(self) -> bool:
         """In review for so long that it is free again."""
-        expiry = claim_expiry()
-        if self.state != TriageState.IN_REVIEW or self.claimed_at is None or expiry is None:
-            return False
-        return self.claimed_at < expiry
+        return self.state == TriageState.IN_REVIEW and has_expired(self.claimed_at)
 
     @property
     def is_overdue(self) -> bool:

@@ -20,6 +20,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 from feedback_app.models import VERDICT_CHOICES, SecondReview, SecondState
 from feedback_app.selectors import second_reviews as selectors
 from feedback_app.selectors import words
+from feedback_app.selectors.triage import TRIAGE_PERMISSION
 from feedback_app.services import second_reviews
 from sessions_app.errors import ConflictError
 from sessions_app.forms import LongTextField
@@ -71,7 +72,7 @@ class SecondReviewAdmin(ObjectPageAdmin):
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Whoever may triage."""
-        return request.user.has_perm("feedback_app.triage_badcasereview")
+        return request.user.has_perm(TRIAGE_PERMISSION)
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """As the list."""

@@ -33,6 +33,7 @@ from feedback_app.models import BadCaseReview, EventType, TriageState
 from feedback_app.selectors import exports, words
 from feedback_app.selectors import triage as selectors
 from feedback_app.selectors.second_reviews import hidden_from, is_hidden_from
+from feedback_app.selectors.triage import TRIAGE_PERMISSION
 from feedback_app.services import triage
 from feedback_app.services.triage_bulk import TRIAGE_ACTIONS
 from feedback_app.templatetags.triage import due_mark, priority_mark, priority_rules
@@ -118,7 +119,7 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
 
     def has_triage_permission(self, request: HttpRequest) -> bool:
         """May take bad cases and decide them."""
-        return request.user.has_perm("feedback_app.triage_badcasereview")
+        return request.user.has_perm(TRIAGE_PERMISSION)
 
     def has_assign_permission(self, request: HttpRequest) -> bool:
         """May release what others have taken, and reopen."""

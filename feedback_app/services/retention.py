@@ -38,8 +38,6 @@ REMOVED_A_TRANSACTION = 10
 PAUSE_SECONDS = 0.01
 """Between two transactions: SQLite lets in who waits."""
 
-MAX_TITLE_CHARS = 200
-"""Of a case's title, as its column has it."""
 _UNTOUCHED = Q(source_type=SourceType.AUTO) & (
     Q(status=CaseStatus.DRAFT) | Q(status=CaseStatus.RETIRED, retired_by_verdict=True)
 )
@@ -166,7 +164,7 @@ def _changes(tables: dict[type[models.Model], models.QuerySet[Any]]) -> Iterator
             told = dict(zip(columns, values[len(guards) :], strict=True))
             cleaned = {name: _cleaned(value) for name, value in told.items()}
             if "title" in cleaned:  # a mark may be longer than what it stands for
-                cleaned["title"] = cleaned["title"][:MAX_TITLE_CHARS]
+                cleaned["title"] = cleaned["title"][: _columns(model)["title"].max_length]
             if cleaned != told:
                 changed = {name: value for name, value in cleaned.items() if value != told[name]}
                 yield _Change(model, pk, seen, changed)

@@ -10,21 +10,19 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from cases_app.services.bulk import Ask, BulkAction, Order
-from feedback_app.models import TriageState, claim_expiry
-from feedback_app.selectors.triage import reviewers
+from feedback_app.models import TriageState, has_expired
+from feedback_app.selectors.triage import TRIAGE_PERMISSION, reviewers
 from feedback_app.services import triage
 from sessions_app.errors import UnknownObjectError
 
-TRIAGE, ASSIGN = "feedback_app.triage_badcasereview", "feedback_app.assign_badcasereview"
+ASSIGN_PERMISSION = "feedback_app.assign_badcasereview"
 COLUMNS = ("state", "assignee_id", "assignee__username", "claimed_at")
 
 
 def _against_taking(row: Mapping[str, Any], actor: Any) -> str:
     if objection := _against_closed(row):
         return objection
-    expiry = claim_expiry()
-    has_expired = expiry is not None and row["claimed_at"] is not None and row["claimed_at"] < expiry
-    if row["assignee_id"] in (None, actor.pk) or has_expired:
+    if row["assignee_id"] in (None, actor.pk) or has_expired(row["claimed_at"]):
         return ""
     return _("%(holder)s has taken this bad case.") % {"holder": row["assignee__username"]}
 
@@ -71,11 +69,11 @@ def _dismiss(order: Order) -> object:
 
 
 TRIAGE_ACTIONS = (
-    BulkAction("triage.claim", gettext_lazy("Claim bad cases"), TRIAGE, _claim, COLUMNS, _against_taking),
+    BulkAction("triage.claim", gettext_lazy("Claim bad cases"), TRIAGE_PERMISSION, _claim, COLUMNS, _against_taking),
     BulkAction(
         "triage.assign",
         gettext_lazy("Assign bad cases"),
-        ASSIGN,
+        ASSIGN_PERMISSION,
         _assign,
         COLUMNS,
         lambda row, actor: _against_closed(row),  # noqa: ARG005
@@ -87,7 +85,7 @@ TRIAGE_ACTIONS = (
     BulkAction(
         "triage.dismiss",
         gettext_lazy("Dismiss bad cases"),
-        TRIAGE,
+        TRIAGE_PERMISSION,
         _dismiss,
         COLUMNS,
         _against_taking,

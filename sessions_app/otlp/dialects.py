@@ -293,10 +293,9 @@ def _cleaned(facts: SpanFacts) -> SpanFacts:
 class _Told:
     """The attributes of one span by what they mean. A span has few of the many that the table knows."""
 
-    __slots__ = ("_facts", "attributes", "numbered")
+    __slots__ = ("_facts", "numbered")
 
     def __init__(self, attributes: Mapping[str, Any]) -> None:
-        self.attributes = attributes
         self.numbered = {name: value for name, value in attributes.items() if _NUMBERED.search(name)}
         self._facts: dict[str, list[tuple[int, Any]]] = {}
         for name, value in attributes.items():
