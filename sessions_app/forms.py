@@ -52,7 +52,7 @@ class ReasonForm(forms.Form):
         help_text=_("For the history."),
         required=False,
         max_length=MAX_CHARS,
-        widget=UnfoldAdminTextInputWidget,
+        widget=UnfoldAdminTextInputWidget(attrs={"data-key": "w"}),
     )
 
     @classmethod

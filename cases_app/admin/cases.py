@@ -21,6 +21,7 @@ from django.utils.translation import gettext_lazy
 from cases_app.admin import filters
 from cases_app.admin.buttons import BUTTONS, Press
 from cases_app.admin.forms import CaseForm, ImportForm
+from cases_app.admin.keys import CASE_KEYS, LIST_KEYS
 from cases_app.bulk_lists import JOB_PAGE, list_action
 from cases_app.case_files import FIELDS, MAX_BYTES, MAX_ROWS
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
@@ -146,6 +147,7 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
         context = {
             "tabs": tabs,
             "next_url": self.next_url(request),
+            "keys": LIST_KEYS,
             "import_url": self.view_url("import", request) if self.has_enrich_permission(request) else None,
             "export_links": self.export_links(request),
             **(extra_context or {}),
@@ -212,7 +214,7 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
                 self.log_addition(request, case, {})
                 messages.success(request, _("The case is written."))
                 return redirect(self.object_url(case, request))
-        return self.page(request, None, {"form": form, "offers": ["create"], "is_writing": True})
+        return self.page(request, None, {"form": form, "offers": ["create"], "keys": CASE_KEYS})
 
     # -- a case and its buttons --------------------------------------------------------------------------------------
 
@@ -369,6 +371,7 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
             "reason_form": ReasonForm(),
             "offers": self.offers(request, case),
             "next_url": self.next_url(request, case),
+            "keys": CASE_KEYS,
             **(since or {}),
         }
         return self.page(request, case, context, status=status)

@@ -54,31 +54,36 @@ class CaseForm(ServiceForm):
     """
 
     fault_category = forms.ChoiceField(
-        label=gettext_lazy("Fault category"), show_hidden_initial=True, widget=UnfoldAdminSelectWidget
+        label=gettext_lazy("Fault category"),
+        show_hidden_initial=True,
+        widget=UnfoldAdminSelectWidget(attrs={"data-key": "c"}),
     )
     error_code = forms.CharField(
         label=gettext_lazy("Error code"),
         required=False,
         max_length=128,
         show_hidden_initial=True,
-        widget=UnfoldAdminTextInputWidget,
+        widget=UnfoldAdminTextInputWidget(attrs={"data-key": "e"}),
         help_text=gettext_lazy("As it stands in logs and alerts: agents look cases up by it, exactly."),
     )
     title = forms.CharField(
-        label=gettext_lazy("Title"), max_length=200, show_hidden_initial=True, widget=UnfoldAdminTextInputWidget
+        label=gettext_lazy("Title"),
+        max_length=200,
+        show_hidden_initial=True,
+        widget=UnfoldAdminTextInputWidget(attrs={"data-key": "t"}),
     )
     root_cause = LongTextField(
         label=gettext_lazy("Root cause"),
         required=False,
         show_hidden_initial=True,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 10}),
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 10, "data-key": "r"}),
         help_text=gettext_lazy("Markdown."),
     )
     solution = LongTextField(
         label=gettext_lazy("Solution"),
         required=False,
         show_hidden_initial=True,
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 10}),
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 10, "data-key": "v"}),
         help_text=gettext_lazy("Markdown."),
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)

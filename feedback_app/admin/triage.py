@@ -52,6 +52,7 @@ QUESTION_CHARS = 480
 """Of the question, as fetched for a row; more than is shown, because blanks are folded."""
 ROW_CHARS = 110
 TITLE_CHARS = 60
+NEXT_TO_ENRICH = "admin:cases_app_caselibrary_next"
 
 
 def is_confident(review: BadCaseReview) -> bool:
@@ -427,6 +428,7 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
             "is_writing": form.is_bound or "resolve" in offers,
             "meanwhile": meanwhile,
             "next_url": self.next_url(request),
+            "enrich_url": reverse(NEXT_TO_ENRICH) if request.user.has_perm("cases_app.enrich_caselibrary") else None,
             "keys": PAGE_KEYS,
             "corrections": {"corrected_answer": [event.payload.get("corrected", "") for event in corrections]},
         }

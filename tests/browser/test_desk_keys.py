@@ -152,3 +152,47 @@ def test_two_windows_lose_no_update(signed_in, reviewer, watch):
     there.get_by_text("Your notes are saved.").wait_for()
     review.refresh_from_db()
     assert review.notes == "From there"
+
+
+def useful(**columns):
+    """A session whose answer tells its parts, and the AUTO case that its reader's thumb made."""
+    session = SessionFactory(
+        query="订单缓存雪崩, REDIS_TIMEOUT in the log",
+        answer="# Keys expire all at once\n\n## Root cause\nOne TTL for all keys.\n\n## Solution\nSpread the TTLs.",
+        **columns,
+    )
+    submission.submit_verdict(session_id=session.session_id, verdict="useful")
+    return session.case
+
+
+def test_from_a_triage_that_is_done_to_a_case_that_is_published(signed_in, reviewer):
+    first, case, another = rejected(), useful(), useful()
+    page = signed_in(reviewer)
+    page.goto(f"{QUEUE}{first.pk}/change/")
+    hands = Hands(page)
+    hands.press_and_wait("c")
+    hands.press("1")
+    hands.press_and_wait("r")
+
+    hands.begin()
+    hands.press_and_wait("g")
+    assert page.url.split("?")[0].endswith(f"{case.pk}/change/")
+    hands.press("0")
+    hands.press_and_wait("p")
+    page.get_by_text("The case is published").wait_for()
+    assert (hands.keys, hands.loads) == (3, 2)
+    case.refresh_from_db()
+    assert (case.status, case.error_code, case.title) == ("PUBLISHED", "REDIS_TIMEOUT", "Keys expire all at once")
+    assert (case.root_cause, case.solution) == ("One TTL for all keys.", "Spread the TTLs.")
+    assert case.fault_category_id == "CACHE"
+
+    hands.begin()
+    hands.press_and_wait("n")
+    assert page.url.split("?")[0].endswith(f"{another.pk}/change/")
+    hands.press(*"12345", "5", "v", "End", "!", "Escape", "5")
+    hands.press_and_wait("p")
+    page.get_by_text("The case is published").wait_for()
+    assert hands.keys <= 15
+    assert hands.loads <= 2
+    another.refresh_from_db()
+    assert (another.status, another.solution[-18:]) == ("PUBLISHED", "Spread the TTLs.")

@@ -1,0 +1,28 @@
+"""What the keys on the page of a case do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.utils.translation import gettext_lazy as _
+
+from sessions_app.keyboard import HELP, LEAVE, LIST, OPEN, PARTS, REASON, ROWS, SEARCH, Key
+
+LIST_KEYS: Sequence[Key] = (ROWS, OPEN, ("n", _("Next to enrich")), SEARCH, HELP)
+CASE_KEYS: Sequence[Key] = (
+    ("0", _("Take all suggestions")),
+    ("1 … 5", _("Take the first suggestion of a field; again, take it back")),
+    ("c", _("Go to the category")),
+    ("e", _("Go to the error code")),
+    ("t", _("Go to the title")),
+    ("r", _("Go to the root cause")),
+    ("v", _("Go to the solution")),
+    LEAVE,
+    ("s", _("Save")),
+    ("p", _("Publish, with what was written")),
+    REASON,
+    ("n", _("Next to enrich")),
+    PARTS,
+    LIST,
+    HELP,
+)
