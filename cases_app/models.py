@@ -172,6 +172,16 @@ class CaseLibrary(models.Model):
     # The reader took "useful" back: of a case nobody had worked on, it is retired; else it is flagged for its reviewer.
     retired_by_verdict = models.BooleanField(default=False, editable=False)
     flagged_at = models.DateTimeField(_("flagged at"), null=True, blank=True, editable=False)
+    # Set on what was retired as the same as another. What is kept is never merged itself: one hop leads to it.
+    merged_into: Any = models.ForeignKey(
+        "self",
+        verbose_name=_("merged into"),
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.SET_NULL,
+        related_name="merged",
+    )
     # Counts what people and services wrote, so that a form knows when it is out of date.
     version = models.PositiveIntegerField(default=0, editable=False)
 
@@ -195,6 +205,9 @@ class CaseLibrary(models.Model):
         constraints = [
             models.CheckConstraint(condition=Q(status__in=CaseStatus.values), name="case_status_known"),
             models.CheckConstraint(condition=Q(source_type__in=SourceType.values), name="case_source_known"),
+            models.CheckConstraint(
+                condition=Q(merged_into=None) | Q(status=CaseStatus.RETIRED), name="case_merged_is_retired"
+            ),
         ]
         permissions = [
             ("enrich_caselibrary", _("Can enrich cases")),
@@ -221,6 +234,9 @@ class CaseTransition(Transition):
         "unpublish": _("Unpublished"),
         "retire": _("Retired"),
         "restore": _("Restored"),
+        "merge": _("Merged into another"),
+        "absorb": _("Another was merged into it"),
+        "let_go": _("Stands without the other again"),
         "flag": _("Flagged"),
         "unflag": _("Flag taken off"),
     }

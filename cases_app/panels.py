@@ -15,8 +15,9 @@ def case_panel(request: HttpRequest, session: DiagnosisSession) -> Panel | None:
     """The case that was made of the session."""
     if not request.user.has_perm("cases_app.view_caselibrary"):
         return None
-    cases = CaseLibrary.objects.select_related("fault_category", "reviewed_by").defer("root_cause", "solution")
-    case = cases.filter(diagnosis=session).first()
+    cases = CaseLibrary.objects.select_related("fault_category", "reviewed_by", "merged_into")
+    texts = ("root_cause", "solution", "merged_into__root_cause", "merged_into__solution")
+    case = cases.defer(*texts).filter(diagnosis=session).first()
     return Panel(TEMPLATE, {"case": case}) if case else None
 
 

@@ -21,6 +21,8 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "unpublish": (PUBLISHED,),
     "retire": (DRAFT, ENRICHED, PUBLISHED),
     "restore": (RETIRED,),
+    "merge": (DRAFT, ENRICHED, PUBLISHED),  # into another
+    "absorb": (DRAFT, ENRICHED, PUBLISHED),  # another
 }
 """Action → the states it may start from."""
 
@@ -69,6 +71,17 @@ PUBLICATION_CHECKS: Sequence[Check] = (_has_category, _has_texts, _exposes_nobod
 def objections_to_publication(content: Mapping[str, str]) -> list[Objection]:
     """All that speaks against publishing a case with this content."""
     return [objection for check in PUBLICATION_CHECKS for objection in check(content)]
+
+
+def objection_to_merging(kept: str, merged: str) -> str:
+    """What the states of two cases say against merging them, to be translated; "" for nothing."""
+    if merged not in SOURCES["merge"]:
+        return gettext_noop("The case that would go is retired already.")
+    if kept not in SOURCES["absorb"]:
+        return gettext_noop("The case that would stay is retired; restore it first.")
+    if merged == PUBLISHED != kept:
+        return gettext_noop("Agents find the case that would go, and not the one that would stay; merge the other way.")
+    return ""
 
 
 def state_after_enrichment(state: str) -> str:

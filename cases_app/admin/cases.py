@@ -22,6 +22,7 @@ from cases_app.admin import filters
 from cases_app.admin.buttons import BUTTONS, Press
 from cases_app.admin.forms import CaseForm, ImportForm
 from cases_app.admin.keys import CASE_KEYS, LIST_KEYS
+from cases_app.admin.merging import MergingAdmin
 from cases_app.bulk_lists import JOB_PAGE, list_action
 from cases_app.case_files import FIELDS, MAX_BYTES, MAX_ROWS
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
@@ -31,12 +32,12 @@ from cases_app.selectors import exports
 from cases_app.selectors.suggestions import suggestions_for
 from cases_app.services import enrichment
 from cases_app.services.case_bulk import CASE_ACTIONS
-from cases_app.services.enrichment import StaleCaseError
 from cases_app.services.importing import prepare_import
+from cases_app.services.moving import StaleCaseError
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
 from sessions_app.forms import NOT_SAVED, ReasonForm
-from sessions_app.pages import HTTP_CONFLICT, ObjectPageAdmin, Tab
+from sessions_app.pages import HTTP_CONFLICT, Tab
 from sessions_app.paging import BoundedPaginator
 from sessions_app.panels import panels_of
 from sessions_app.templatetags.desk import badge, excerpt, moment, nothing
@@ -53,7 +54,7 @@ SOURCES: Mapping[SourceType, Any] = {
 
 
 @admin.register(CaseLibrary)
-class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
+class CaseLibraryAdmin(ExportMixin, MergingAdmin):
     """The case library."""
 
     list_display = ("name", "category", "error", "source", "status_mark", "flag", "reviewer", "updated")
@@ -219,12 +220,14 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
     # -- a case and its buttons --------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[Any]:
-        """Also the way to the next case of the queue."""
+        """Also the way to the next case of the queue, to an import, and to a merge."""
         view = self.admin_site.admin_view(self.next_to_enrich)
         importing = self.admin_site.admin_view(self.import_view)
+        merging = self.admin_site.admin_view(self.merge_view)
         return [
             path("next/", view, name="cases_app_caselibrary_next"),
             path("import/", importing, name="cases_app_caselibrary_import"),
+            path("<str:object_id>/merge/<str:other_id>/", merging, name="cases_app_caselibrary_merge"),
             *super().get_urls(),
         ]
 
@@ -367,6 +370,8 @@ class CaseLibraryAdmin(ExportMixin, ObjectPageAdmin):
             "session": session,
             "panels": [panel for panel in panels if panel.template != OWN_PANEL],
             "history": history,
+            "sources": [case, *merged] if (merged := selectors.merged_cases(case)) else [],
+            "duplicates": self.duplicates(request, case),
             "form": form,
             "reason_form": ReasonForm(),
             "offers": self.offers(request, case),

@@ -21,8 +21,18 @@ CASE_KEYS: Sequence[Key] = (
     ("s", _("Save")),
     ("p", _("Publish, with what was written")),
     REASON,
+    ("m", _("Merge with the case most alike")),
     ("n", _("Next to enrich")),
     PARTS,
     LIST,
+    HELP,
+)
+MERGE_KEYS: Sequence[Key] = (
+    REASON,
+    LEAVE,
+    ("m", _("Merge")),
+    ("x", _("The other way round")),
+    PARTS,
+    ("l", _("Back to the case")),
     HELP,
 )

@@ -16,6 +16,7 @@ class CaseSerializer(serializers.ModelSerializer[CaseLibrary]):
     errorCode = serializers.CharField(source="error_code")
     rootCause = serializers.CharField(source="root_cause")
     createdBy = serializers.CharField(source="created_by")
+    mergedInto = serializers.UUIDField(source="merged_into_id", allow_null=True)
     isFlagged = serializers.BooleanField(source="is_flagged")
     reviewedBy = serializers.SlugRelatedField(source="reviewed_by", slug_field="username", read_only=True)  # type: ignore[var-annotated]
     reviewedAt = MomentField(source="reviewed_at", allow_null=True)
@@ -26,5 +27,5 @@ class CaseSerializer(serializers.ModelSerializer[CaseLibrary]):
         model = CaseLibrary
         fields = (
             "caseId", "diagnosisId", "sourceType", "faultCategory", "errorCode", "title", "rootCause", "solution",
-            "createdBy", "status", "isFlagged", "reviewedBy", "reviewedAt", "createdAt", "updatedAt",
+            "createdBy", "status", "mergedInto", "isFlagged", "reviewedBy", "reviewedAt", "createdAt", "updatedAt",
         )  # fmt: skip

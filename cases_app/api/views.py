@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 import django_filters
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import generics
@@ -25,12 +25,17 @@ class CaseFilter(django_filters.FilterSet):
     status = django_filters.ChoiceFilter(choices=CaseStatus.choices)
     sourceType = django_filters.ChoiceFilter("source_type", choices=SourceType.choices)
     faultCategory = django_filters.CharFilter("fault_category_id")
-    errorCode = django_filters.CharFilter("error_code")
-    diagnosisId = django_filters.CharFilter("diagnosis_id")
+    errorCode = django_filters.CharFilter("error_code", method="of_it_or_merged")
+    diagnosisId = django_filters.CharFilter("diagnosis_id", method="of_it_or_merged")
 
     class Meta:
         model = CaseLibrary
         fields: list[str] = []
+
+    def of_it_or_merged(self, cases: QuerySet[CaseLibrary], column: str, value: str) -> QuerySet[CaseLibrary]:
+        """A code or session of a merged case leads to the one that was kept."""
+        merged = CaseLibrary.objects.filter(**{column: value}).exclude(merged_into=None).values("merged_into")
+        return cases.filter(Q(**{column: value}) | Q(pk__in=merged))
 
 
 class CaseListView(generics.ListAPIView[CaseLibrary]):

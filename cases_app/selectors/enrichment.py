@@ -9,6 +9,7 @@ from django.db.models import Q
 from cases_app.models import CaseLibrary, CaseTransition
 
 HISTORY_SHOWN = 100
+SOURCES_SHOWN = 50
 
 
 def case_with_session(case_id: str) -> CaseLibrary | None:
@@ -17,7 +18,14 @@ def case_with_session(case_id: str) -> CaseLibrary | None:
         key = uuid.UUID(case_id)
     except ValueError:
         return None
-    return CaseLibrary.objects.select_related("diagnosis", "fault_category", "reviewed_by").filter(pk=key).first()
+    related = ("diagnosis", "fault_category", "reviewed_by", "merged_into")
+    return CaseLibrary.objects.select_related(*related).filter(pk=key).first()
+
+
+def merged_cases(case: CaseLibrary) -> list[CaseLibrary]:
+    """What was merged into it, with the session of each: its further sources."""
+    merged = case.merged.select_related("diagnosis").only("title", "created_at", "diagnosis__query", "merged_into")
+    return list(merged.order_by("created_at", "pk")[:SOURCES_SHOWN])
 
 
 def history(case: CaseLibrary, *, since: int = 0) -> list[CaseTransition]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from cases_app.models import CaseLibrary
 from sessions_app.sheets import rows_by_key
 
 COLUMNS = (
@@ -17,8 +18,9 @@ _PATHS = {"diagnosis_id": "diagnosis__session_id", "reviewed_by": "reviewed_by__
 
 
 def exportable_cases(cases: QuerySet[Any]) -> QuerySet[Any]:
-    """Without those that quote a session whose text may not leave."""
-    return cases.filter(Q(diagnosis=None) | Q(diagnosis__consent=True))
+    """Without those that quote a session whose text may not leave, or stand for one."""
+    refused = CaseLibrary.objects.filter(diagnosis__consent=False).exclude(merged_into=None).values("merged_into")
+    return cases.filter(Q(diagnosis=None) | Q(diagnosis__consent=True)).exclude(pk__in=refused)
 
 
 def case_rows(cases: QuerySet[Any]) -> Iterator[tuple[Any, ...]]:

@@ -1,10 +1,12 @@
-"""Cases much like a session: what the library may already know of it."""
+"""Cases much like a session, or like another case: what the library may already know of it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from cases_app.models import CaseLibrary, CaseStatus
+from cases_app import rules
+from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseStatus
 from cases_app.suggestions.clues import Clues
 from cases_app.suggestions.error_codes import rank_codes
 from cases_app.suggestions.likeness import grams, likeness
@@ -14,11 +16,13 @@ CASES_COMPARED = 500
 """Of those changed last; and as many with one of the session's error codes."""
 SHOWN = 5
 ALIKE_FROM = 0.3
+SAME_FROM = 0.6
+"""From here on two titles may well speak of one fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarCase:
-    """A case, and in what it is like the session: an error code, the wording of its title, from 0 to 1, or both."""
+    """A case, and in what it is like another: an error code, the wording of its title, from 0 to 1, or both."""
 
     case: CaseLibrary
     has_code: bool
@@ -32,20 +36,29 @@ class SimilarCase:
 
 def similar_cases(session: DiagnosisSession) -> list[SimilarCase]:
     """SHOWN at most, the likest first; neither retired ones nor the session's own. Two queries, both bounded."""
-    codes = [one.code for one in rank_codes(Clues(question=session.query, metadata=session.metadata or {}))]
-    shown = (
-        CaseLibrary.objects.filter(status__in=(CaseStatus.ENRICHED, CaseStatus.PUBLISHED))
-        .select_related("fault_category")
-        .only("case_id", "title", "error_code", "status", "diagnosis_id", "fault_category")
+    shown = CaseLibrary.objects.filter(status__in=(CaseStatus.ENRICHED, CaseStatus.PUBLISHED))
+    return _alike(session.query, _codes_of(session), shown.exclude(diagnosis_id=session.session_id), ALIKE_FROM)
+
+
+def near_duplicates(case: CaseLibrary) -> list[SimilarCase]:
+    """Cases in use that may be the same as this one: its error code, or much the same title. Two queries likewise."""
+    codes = [case.error_code] if case.error_code else _codes_of(case.diagnosis) if case.diagnosis else []
+    others = CaseLibrary.objects.filter(status__in=rules.SOURCES["absorb"]).exclude(pk=case.pk)
+    return _alike(case.title, codes, others, SAME_FROM)
+
+
+def _codes_of(session: DiagnosisSession) -> list[str]:
+    return [one.code for one in rank_codes(Clues(question=session.query, metadata=session.metadata or {}))]
+
+
+def _alike(text: str, codes: Collection[str], others: CaseLibraryQuerySet, least: float) -> list[SimilarCase]:
+    rows = others.select_related("fault_category").only(
+        "case_id", "title", "error_code", "status", "created_at", "diagnosis_id", "fault_category"
     )
-    found = {case.pk: case for case in shown.order_by("-updated_at")[:CASES_COMPARED]}
+    found = {case.pk: case for case in rows.order_by("-updated_at")[:CASES_COMPARED]}
     if codes:
-        found |= {case.pk: case for case in shown.filter(error_code__in=codes)[:CASES_COMPARED]}
-    asked = grams(session.query)
-    alike = [
-        SimilarCase(case, case.error_code in codes, likeness(asked, grams(case.title)))
-        for case in found.values()
-        if case.diagnosis_id != session.session_id
-    ]
-    near = [one for one in alike if one.has_code or one.likeness >= ALIKE_FROM]
+        found |= {case.pk: case for case in rows.filter(error_code__in=codes)[:CASES_COMPARED]}
+    asked = grams(text)
+    alike = [SimilarCase(one, one.error_code in codes, likeness(asked, grams(one.title))) for one in found.values()]
+    near = [one for one in alike if one.has_code or one.likeness >= least]
     return sorted(near, key=lambda one: (-one.rank, one.case.title, str(one.case.pk)))[:SHOWN]

@@ -5,45 +5,49 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from cases_app import rules
-from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, SourceType
+from cases_app.models import CaseLibrary, CaseStatus, SourceType
+from cases_app.services.moving import log
 from cases_app.suggestions.answers import split_answer
 from sessions_app.errors import ConflictError
 from sessions_app.models import DiagnosisSession, Verdict
 
 
 def case_of_useful_session(session: DiagnosisSession) -> CaseLibrary | None:
-    """The session's case: made if there is none, given back if a verdict had retired it.
+    """The session's case: made if there is none, given back if a verdict had retired it; where it was merged, the kept.
 
     None while the session has no answer; `follow_answers` makes the case when it comes.
     """
-    case = CaseLibrary.objects.select_for_update().filter(diagnosis_id=session.session_id).first()
+    case = _case_of(session)
     if case is None:
         return _create(session) if session.answer else None
     if case.retired_by_verdict:
         _move_by_verdict(case, CaseStatus.DRAFT, retired_by_verdict=False)
         _fill_from_answer(case, session)
-    elif case.is_flagged:
+    elif case.is_flagged and not _is_doubted(case):
         CaseLibrary.objects.filter(pk=case.pk).update(flagged_at=None, version=F("version") + 1)
-        _log(case, "unflag", case.status, gettext_noop("The reader found the answer useful again."))
+        log(case, "unflag", case.status, actor=None, reason=gettext_noop("The reader found the answer useful again."))
     return case
 
 
 def withdraw_case(session: DiagnosisSession) -> None:
     """The reader took "useful" back: retire a case nobody worked on, flag one that a reviewer did."""
-    case = CaseLibrary.objects.select_for_update().filter(diagnosis_id=session.session_id).first()
-    if case is None or case.status == CaseStatus.RETIRED or case.source_type == SourceType.CORRECTION:
+    case = _case_of(session)
+    if case is None or case.status == CaseStatus.RETIRED:
+        return
+    is_own = case.diagnosis_id == session.session_id
+    if is_own and case.source_type == SourceType.CORRECTION:
         return  # a correction says itself what was wrong with the answer
-    if case.source_type == SourceType.AUTO and case.status == CaseStatus.DRAFT:
+    if case.source_type == SourceType.AUTO and case.status == CaseStatus.DRAFT and not _is_shared(case):
         _move_by_verdict(case, CaseStatus.RETIRED, retired_by_verdict=True)
     elif not case.is_flagged:
         CaseLibrary.objects.filter(pk=case.pk).update(flagged_at=timezone.now(), version=F("version") + 1)
-        _log(case, "flag", case.status, gettext_noop("The reader no longer finds the answer useful."))
+        log(case, "flag", case.status, actor=None, reason=gettext_noop("The reader no longer finds the answer useful."))
 
 
 def case_of_correction(session: DiagnosisSession, *, corrected_answer: str, author: AbstractBaseUser) -> CaseLibrary:
@@ -77,7 +81,7 @@ def case_of_correction(session: DiagnosisSession, *, corrected_answer: str, auth
             updated_at=timezone.now(),
         )
         case.refresh_from_db()
-    _log(case, "correct", source, "", author)
+    log(case, "correct", source, actor=author)
     return case
 
 
@@ -90,6 +94,30 @@ def follow_answers(session_ids: Collection[str]) -> None:
             _fill_from_answer(case, session)
 
 
+def _case_of(session: DiagnosisSession) -> CaseLibrary | None:
+    """The session's case, or the one that it was merged into. Locked in the order of ids, as a merge locks them."""
+    own = CaseLibrary.objects.filter(diagnosis_id=session.session_id)
+    keys = own.values_list("pk", "merged_into_id").first()
+    if keys is None:
+        return None
+    rows = CaseLibrary.objects.select_for_update().filter(pk__in=[key for key in keys if key]).order_by("pk")
+    cases = {case.pk: case for case in rows}
+    case = cases.get(keys[0])
+    if case is None or case.merged_into_id is None:
+        return case
+    return cases.get(case.merged_into_id) or _case_of(session)  # merged since we looked
+
+
+def _is_shared(case: CaseLibrary) -> bool:
+    return CaseLibrary.objects.filter(merged_into=case).exists()
+
+
+def _is_doubted(case: CaseLibrary) -> bool:
+    """Whether a reader of any of its sessions finds the answer not useful."""
+    sources = Q(case=case) | Q(case__merged_into=case)
+    return DiagnosisSession.objects.filter(sources, feedback=Verdict.NOT_USEFUL).exists()
+
+
 def _create(session: DiagnosisSession) -> CaseLibrary:
     """Make it. Somebody who does not hold the session's lock may be first: then the caller's transaction runs again."""
     case = CaseLibrary.objects.create(
@@ -99,11 +127,13 @@ def _create(session: DiagnosisSession) -> CaseLibrary:
         root_cause=session.answer or "",
         solution=session.answer or "",
     )
-    _log(case, "create", "", gettext_noop("A reader found the answer useful."))
+    log(case, "create", "", actor=None, reason=gettext_noop("A reader found the answer useful."))
     return case
 
 
 def _fill_from_answer(case: CaseLibrary, session: DiagnosisSession) -> None:
+    if case.diagnosis_id != session.session_id or _is_shared(case):
+        return
     answer = session.answer or ""
     title = rules.title_of(session.query)
     if (case.title, case.root_cause, case.solution) == (title, answer, answer):
@@ -119,15 +149,5 @@ def _move_by_verdict(case: CaseLibrary, target: CaseStatus, *, retired_by_verdic
         status=target, retired_by_verdict=retired_by_verdict, version=F("version") + 1, updated_at=timezone.now()
     )
     case.status, case.retired_by_verdict = target, retired_by_verdict
-    _log(case, "retire" if retired_by_verdict else "restore", source, gettext_noop("The reader changed their mind."))
-
-
-def _log(case: CaseLibrary, action: str, source: str, reason: str, author: AbstractBaseUser | None = None) -> None:
-    CaseTransition.objects.create(
-        case=case,
-        action=action,
-        from_state=source,
-        to_state=case.status,
-        reason=reason,
-        actor_id=author.pk if author else None,
-    )
+    reason = gettext_noop("The reader changed their mind.")
+    log(case, "retire" if retired_by_verdict else "restore", source, actor=None, reason=reason)

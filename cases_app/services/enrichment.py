@@ -13,10 +13,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cases_app import rules
-from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, FaultCategory, SourceType
+from cases_app.models import CaseLibrary, CaseStatus, FaultCategory, SourceType
+from cases_app.services import moving
+from cases_app.services.moving import StaleCaseError
 from sessions_app.db import in_transaction
-from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
-from sessions_app.services.anonymity import note_new_text
+from sessions_app.errors import InvalidInputError
 
 
 class CaseContent(TypedDict):
@@ -40,18 +41,6 @@ def content_of(case: CaseLibrary) -> CaseContent:
     }
 
 
-class StaleCaseError(ConflictError):
-    """The case was changed since the caller read it. `current` is how it stands now."""
-
-    code = "stale"
-
-    def __init__(self, current: CaseLibrary) -> None:
-        super().__init__(
-            _("Somebody changed this case since you opened it. Your text is still here; compare and save.")
-        )
-        self.current = current
-
-
 @in_transaction
 def create_case(*, content: CaseContent, author: AbstractBaseUser) -> CaseLibrary:
     """Write a case by hand. Raises InvalidInputError for an empty title or an unknown category."""
@@ -66,7 +55,7 @@ def create_case(*, content: CaseContent, author: AbstractBaseUser) -> CaseLibrar
         reviewed_by_id=author.pk,
         reviewed_at=timezone.now(),
     )
-    _log(case, "create", "", author, "")
+    moving.log(case, "create", "", actor=author)
     return case
 
 
@@ -76,25 +65,22 @@ def enrich_case(*, case_id: uuid.UUID, content: CaseContent, version: int, revie
 
     Raises StaleCaseError, InvalidInputError (a published case must stay complete), ConflictError (retired).
     """
-    case = _locked(case_id)
-    if case.version != version:
-        raise StaleCaseError(case)
+    case = moving.locked(case_id)
+    moving.check_version(case, version)
     _check_category(content["fault_category"])
-    source, target = case.status, rules.state_after_enrichment(case.status)
+    target = rules.state_after_enrichment(case.status)
     if target == CaseStatus.PUBLISHED:
         _check_complete(content)
-    _update(case, "enrich", target, reviewer, flagged_at=None, **_columns(content))
-    _log(case, "enrich", source, reviewer, "")
-    return case
+    return moving.move(case, "enrich", target, reviewer, flagged_at=None, **_columns(content))
 
 
 @in_transaction
 def publish_case(*, case_id: uuid.UUID, reviewer: AbstractBaseUser) -> CaseLibrary:
     """Give the case to the agents. Raises InvalidInputError naming what is missing, ConflictError."""
-    case = _locked(case_id)
-    _check_state(case, "publish")
+    case = moving.locked(case_id)
+    moving.check_state(case, "publish")
     _check_complete(content_of(case))
-    return _move(case, "publish", CaseStatus.PUBLISHED, reviewer, "")
+    return _move(case, "publish", CaseStatus.PUBLISHED, reviewer)
 
 
 @in_transaction
@@ -110,53 +96,36 @@ def enrich_and_publish_case(
 @in_transaction
 def unpublish_case(*, case_id: uuid.UUID, reviewer: AbstractBaseUser, reason: str = "") -> CaseLibrary:
     """Take the case back from the agents. Raises ConflictError."""
-    return _move(_locked(case_id), "unpublish", CaseStatus.ENRICHED, reviewer, reason)
+    return _move(moving.locked(case_id), "unpublish", CaseStatus.ENRICHED, reviewer, reason)
 
 
 @in_transaction
 def retire_case(*, case_id: uuid.UUID, reviewer: AbstractBaseUser, reason: str = "") -> CaseLibrary:
     """Close the case; a later verdict does not bring it back. Raises ConflictError."""
-    return _move(_locked(case_id), "retire", CaseStatus.RETIRED, reviewer, reason)
+    return _move(moving.locked(case_id), "retire", CaseStatus.RETIRED, reviewer, reason)
 
 
 @in_transaction
 def restore_case(*, case_id: uuid.UUID, reviewer: AbstractBaseUser, reason: str = "") -> CaseLibrary:
-    """Open a retired case again. Raises ConflictError."""
-    case = _locked(case_id)
+    """Open a retired case again; one that was merged stands on its own from now on. Raises ConflictError."""
+    kept_id = CaseLibrary.objects.filter(pk=case_id).values_list("merged_into_id", flat=True).first()
+    cases = moving.locked_all(case_id, *filter(None, [kept_id]))
+    case = cases[case_id]
+    if case.merged_into_id != kept_id:
+        raise StaleCaseError(case)
+    if kept_id:
+        kept = cases[kept_id]
+        CaseLibrary.objects.filter(pk=kept_id).update(version=F("version") + 1)
+        moving.log(kept, "let_go", kept.status, actor=reviewer, reason=str(case_id))
     target = CaseStatus(rules.state_after_restoring(case.fault_category_id))
-    return _move(case, "restore", target, reviewer, reason)
+    return _move(case, "restore", target, reviewer, reason, merged_into_id=None)
 
 
-def _move(case: CaseLibrary, action: str, target: CaseStatus, reviewer: AbstractBaseUser, reason: str) -> CaseLibrary:
-    source = case.status
-    _update(case, action, target, reviewer, flagged_at=None, retired_by_verdict=False)
-    _log(case, action, source, reviewer, reason)
-    return case
-
-
-def _update(case: CaseLibrary, action: str, target: str, reviewer: AbstractBaseUser, **columns: Any) -> None:
-    _check_state(case, action)
-    now = timezone.now()
-    columns |= {"status": target, "reviewed_by_id": reviewer.pk, "reviewed_at": now, "updated_at": now}
-    moved = CaseLibrary.objects.filter(pk=case.pk, version=case.version).update(version=F("version") + 1, **columns)
-    if not moved:
-        raise StaleCaseError(CaseLibrary.objects.get(pk=case.pk))
-    note_new_text(case.diagnosis_id)
-    case.refresh_from_db()
-
-
-def _check_state(case: CaseLibrary, action: str) -> None:
-    if case.status not in rules.SOURCES[action]:
-        raise ConflictError(
-            _("This case is %(state)s; it cannot go that way from there.") % {"state": CaseStatus(case.status).label}
-        )
-
-
-def _locked(case_id: uuid.UUID) -> CaseLibrary:
-    case = CaseLibrary.objects.select_for_update().filter(pk=case_id).first()
-    if case is None:
-        raise UnknownObjectError(_("There is no case %(id)s.") % {"id": case_id})
-    return case
+def _move(
+    case: CaseLibrary, action: str, target: CaseStatus, reviewer: AbstractBaseUser, reason: str = "", **columns: Any
+) -> CaseLibrary:
+    """Whoever moves a case has looked at it: a reader's doubt is heard."""
+    return moving.move(case, action, target, reviewer, reason, flagged_at=None, retired_by_verdict=False, **columns)
 
 
 def _columns(content: CaseContent) -> dict[str, str]:
@@ -181,9 +150,3 @@ def _check_complete(content: CaseContent) -> None:
         errors.setdefault(objection.field, []).append(_(objection.text) % objection.params)
     if errors:
         raise InvalidInputError(_("The case is not complete."), errors=errors)
-
-
-def _log(case: CaseLibrary, action: str, source: str, actor: AbstractBaseUser, reason: str) -> None:
-    CaseTransition.objects.create(
-        case=case, action=action, from_state=source, to_state=case.status, actor_id=actor.pk, reason=reason
-    )

@@ -282,7 +282,7 @@ class TestPage:
         assert "Flagged" in page
 
 
-PAGE_QUERIES = 16
+PAGE_QUERIES = 18
 
 
 class TestSaving:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, SourceType
 from cases_app.services import enrichment
-from cases_app.services.enrichment import StaleCaseError
+from cases_app.services.moving import StaleCaseError
 from feedback_app.services import submission
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession

@@ -3,7 +3,7 @@
 import pytest
 
 from cases_app.selectors import similar
-from cases_app.selectors.similar import similar_cases
+from cases_app.selectors.similar import near_duplicates, similar_cases
 from cases_app.suggestions.likeness import grams, likeness
 from tests.factories import CaseFactory, SessionFactory
 
@@ -59,3 +59,27 @@ class TestSimilarCases:
     def test_any_question_may_be_asked(self, query):
         self.case("Checkout is slow")
         assert similar_cases(SessionFactory(query=query)) == []
+
+
+@pytest.mark.django_db
+class TestNearDuplicates:
+    def test_by_code_and_by_title_in_whatever_state_but_retired(self):
+        case = CaseFactory(diagnosis=SessionFactory(query="Почему тормозит оплата заказа? ORA-00060"))
+        code = CaseFactory(enriched=True, title="Двое пишут сразу", error_code="ORA-00060")
+        title = CaseFactory(title="почему тормозит оплата заказов")
+        CaseFactory(status="RETIRED", title=case.title)
+        CaseFactory(title="Почему тормозит поиск")
+        assert [one.case for one in near_duplicates(case)] == [code, title]
+
+    def test_its_own_code_counts_before_what_the_question_suggests(self):
+        case = CaseFactory(enriched=True, title="A", error_code="E1", diagnosis=SessionFactory(query="ORA-00060"))
+        CaseFactory(enriched=True, title="B", error_code="ORA-00060")
+        same = CaseFactory(manual=True, title="C", error_code="E1")
+        assert [one.case for one in near_duplicates(case)] == [same]
+
+    def test_in_two_queries(self, django_assert_num_queries):
+        for _ in range(20):
+            CaseFactory(enriched=True, title="Checkout is slow", error_code="E1")
+        case = CaseFactory(enriched=True, title="Checkout is slow", error_code="E1")
+        with django_assert_num_queries(2):
+            assert len(near_duplicates(case)) == similar.SHOWN

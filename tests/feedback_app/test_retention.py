@@ -18,7 +18,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from cases_app.models import CaseLibrary
-from cases_app.services.enrichment import StaleCaseError, content_of, enrich_case
+from cases_app.services.enrichment import content_of, enrich_case
+from cases_app.services.moving import StaleCaseError
 from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTransition
 from feedback_app.services import retention, triage
 from feedback_app.services.retention import Applied, apply_retention, count_due
