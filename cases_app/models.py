@@ -230,6 +230,7 @@ class CaseTransition(Transition):
         "create": _("Created"),
         "correct": _("Made from a correction"),
         "enrich": _("Edited"),
+        "revert": _("Earlier version restored"),
         "publish": _("Published"),
         "unpublish": _("Unpublished"),
         "retire": _("Retired"),
@@ -246,6 +247,42 @@ class CaseTransition(Transition):
         db_table = "case_transition"
         verbose_name = _("case history")
         verbose_name_plural = _("case history")
+
+
+class CaseVersion(models.Model):
+    """What a case said after one change of its texts: append-only, and gone with the case.
+
+    Kept from the first change by a person on, with what stood before it. `number` is the case's `version` then.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    case: Any = models.ForeignKey(CaseLibrary, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField(_("version"))
+    at = models.DateTimeField(_("at"), default=timezone.now)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("by"), null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    action = models.CharField(_("action"), max_length=32, blank=True)  # "": as it stood before
+    reason = models.TextField(_("why"), blank=True)
+    fault_category = ExactCharField(_("fault category"), max_length=32)  # its code: a category may go
+    error_code = ExactCharField(_("error code"), max_length=128, blank=True)
+    title = models.CharField(_("title"), max_length=200)
+    root_cause = models.TextField(_("root cause"), blank=True)
+    solution = models.TextField(_("solution"), blank=True)
+
+    class Meta:
+        db_table = "case_version"
+        default_permissions = ()
+        ordering = ["-number"]
+        constraints = [models.UniqueConstraint(fields=["case", "number"], name="case_version_number")]
+
+    def __str__(self) -> str:
+        return f"{self.case_id} #{self.number}"
+
+    @property
+    def label(self) -> str:
+        """What was done, in the reader's language."""
+        return str(CaseTransition.LABELS.get(self.action, self.action) if self.action else _("As it stood before"))
 
 
 class JobState(models.TextChoices):

@@ -17,6 +17,7 @@ DRAFT, ENRICHED, PUBLISHED, RETIRED = "DRAFT", "ENRICHED", "PUBLISHED", "RETIRED
 
 SOURCES: Mapping[str, tuple[str, ...]] = {
     "enrich": (DRAFT, ENRICHED, PUBLISHED),
+    "revert": (DRAFT, ENRICHED, PUBLISHED),  # to what it said before
     "publish": (ENRICHED,),
     "unpublish": (PUBLISHED,),
     "retire": (DRAFT, ENRICHED, PUBLISHED),

@@ -23,6 +23,7 @@ from cases_app.admin.buttons import BUTTONS, Press
 from cases_app.admin.forms import CaseForm, ImportForm
 from cases_app.admin.keys import CASE_KEYS, LIST_KEYS
 from cases_app.admin.merging import MergingAdmin
+from cases_app.admin.versions import VersionsAdmin
 from cases_app.bulk_lists import JOB_PAGE, list_action
 from cases_app.case_files import FIELDS, MAX_BYTES, MAX_ROWS
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseQueue, CaseStatus, SourceType
@@ -54,7 +55,7 @@ SOURCES: Mapping[SourceType, Any] = {
 
 
 @admin.register(CaseLibrary)
-class CaseLibraryAdmin(ExportMixin, MergingAdmin):
+class CaseLibraryAdmin(ExportMixin, MergingAdmin, VersionsAdmin):
     """The case library."""
 
     list_display = ("name", "category", "error", "source", "status_mark", "flag", "reviewer", "updated")
@@ -220,14 +221,16 @@ class CaseLibraryAdmin(ExportMixin, MergingAdmin):
     # -- a case and its buttons --------------------------------------------------------------------------------------
 
     def get_urls(self) -> list[Any]:
-        """Also the way to the next case of the queue, to an import, and to a merge."""
+        """Also the way to the next case of the queue, to an import, a merge and the versions."""
         view = self.admin_site.admin_view(self.next_to_enrich)
         importing = self.admin_site.admin_view(self.import_view)
         merging = self.admin_site.admin_view(self.merge_view)
+        versions = self.admin_site.admin_view(self.versions_view)
         return [
             path("next/", view, name="cases_app_caselibrary_next"),
             path("import/", importing, name="cases_app_caselibrary_import"),
             path("<str:object_id>/merge/<str:other_id>/", merging, name="cases_app_caselibrary_merge"),
+            path("<str:object_id>/versions/", versions, name="cases_app_caselibrary_versions"),
             *super().get_urls(),
         ]
 
@@ -370,6 +373,7 @@ class CaseLibraryAdmin(ExportMixin, MergingAdmin):
             "session": session,
             "panels": [panel for panel in panels if panel.template != OWN_PANEL],
             "history": history,
+            "versions_url": self.view_url("versions", request, case.pk),
             "sources": [case, *merged] if (merged := selectors.merged_cases(case)) else [],
             "duplicates": self.duplicates(request, case),
             "form": form,

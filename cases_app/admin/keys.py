@@ -22,6 +22,7 @@ CASE_KEYS: Sequence[Key] = (
     ("p", _("Publish, with what was written")),
     REASON,
     ("m", _("Merge with the case most alike")),
+    ("h", _("Versions")),
     ("n", _("Next to enrich")),
     PARTS,
     LIST,
@@ -32,6 +33,15 @@ MERGE_KEYS: Sequence[Key] = (
     LEAVE,
     ("m", _("Merge")),
     ("x", _("The other way round")),
+    PARTS,
+    ("l", _("Back to the case")),
+    HELP,
+)
+VERSION_KEYS: Sequence[Key] = (
+    ("f", _("Go to the earlier version")),
+    ("t", _("Go to the later version")),
+    LEAVE,
+    ("c", _("Compare")),
     PARTS,
     ("l", _("Back to the case")),
     HELP,

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, SourceType
-from cases_app.services.moving import log
+from cases_app.services.moving import keep_former_version, keep_version, log
 from cases_app.suggestions.answers import split_answer
 from sessions_app.errors import ConflictError
 from sessions_app.models import DiagnosisSession, Verdict
@@ -72,6 +72,7 @@ def case_of_correction(session: DiagnosisSession, *, corrected_answer: str, auth
         if case.source_type != SourceType.AUTO or not is_untouched:
             raise ConflictError(_("This session has a case that somebody worked on; correct it there."))
         source = case.status
+        keep_former_version(case)
         CaseLibrary.objects.filter(pk=case.pk).update(
             **columns,
             status=CaseStatus.DRAFT,
@@ -82,6 +83,7 @@ def case_of_correction(session: DiagnosisSession, *, corrected_answer: str, auth
         )
         case.refresh_from_db()
     log(case, "correct", source, actor=author)
+    keep_version(case, "correct", actor=author)
     return case
 
 
@@ -132,7 +134,8 @@ def _create(session: DiagnosisSession) -> CaseLibrary:
 
 
 def _fill_from_answer(case: CaseLibrary, session: DiagnosisSession) -> None:
-    if case.diagnosis_id != session.session_id or _is_shared(case):
+    """Keep a draft in step that no person ever wrote into."""
+    if case.diagnosis_id != session.session_id or _is_shared(case) or case.versions.exists():
         return
     answer = session.answer or ""
     title = rules.title_of(session.query)

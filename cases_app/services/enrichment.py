@@ -13,11 +13,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cases_app import rules
-from cases_app.models import CaseLibrary, CaseStatus, FaultCategory, SourceType
+from cases_app.models import CaseLibrary, CaseStatus, CaseVersion, FaultCategory, SourceType
 from cases_app.services import moving
 from cases_app.services.moving import StaleCaseError
 from sessions_app.db import in_transaction
-from sessions_app.errors import InvalidInputError
+from sessions_app.errors import InvalidInputError, UnknownObjectError
 
 
 class CaseContent(TypedDict):
@@ -56,6 +56,7 @@ def create_case(*, content: CaseContent, author: AbstractBaseUser) -> CaseLibrar
         reviewed_at=timezone.now(),
     )
     moving.log(case, "create", "", actor=author)
+    moving.keep_version(case, "create", actor=author)
     return case
 
 
@@ -67,11 +68,40 @@ def enrich_case(*, case_id: uuid.UUID, content: CaseContent, version: int, revie
     """
     case = moving.locked(case_id)
     moving.check_version(case, version)
+    return _write(case, "enrich", content, reviewer)
+
+
+@in_transaction
+def restore_version(*, case_id: uuid.UUID, number: int, version: int, reviewer: AbstractBaseUser) -> CaseLibrary:
+    """Save what the case said as its version `number` over version `version`, as a new one.
+
+    Raises UnknownObjectError, StaleCaseError, ConflictError, InvalidInputError (nothing new; no longer allowed).
+    """
+    case = moving.locked(case_id)
+    moving.check_version(case, version)
+    former = CaseVersion.objects.filter(case=case, number=number).first()
+    if former is None:
+        raise UnknownObjectError(_("This case has no version %(number)s.") % {"number": number})
+    content: CaseContent = {
+        "fault_category": former.fault_category,
+        "error_code": former.error_code,
+        "title": former.title,
+        "root_cause": former.root_cause,
+        "solution": former.solution,
+    }
+    if content == content_of(case):
+        raise InvalidInputError(_("The case says this already."))
+    return _write(case, "revert", content, reviewer, f"#{number}")
+
+
+def _write(
+    case: CaseLibrary, action: str, content: CaseContent, reviewer: AbstractBaseUser, reason: str = ""
+) -> CaseLibrary:
     _check_category(content["fault_category"])
     target = rules.state_after_enrichment(case.status)
     if target == CaseStatus.PUBLISHED:
         _check_complete(content)
-    return moving.move(case, "enrich", target, reviewer, flagged_at=None, **_columns(content))
+    return moving.move(case, action, target, reviewer, reason, flagged_at=None, **_columns(content))
 
 
 @in_transaction

@@ -11,9 +11,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cases_app import rules
-from cases_app.models import CaseLibrary, CaseStatus, CaseTransition
+from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, CaseVersion
 from sessions_app.errors import ConflictError, UnknownObjectError
 from sessions_app.services.anonymity import note_new_text
+
+CONTENT = frozenset({"fault_category_id", "error_code", "title", "root_cause", "solution"})
+"""The columns that people write."""
 
 
 class StaleCaseError(ConflictError):
@@ -60,8 +63,14 @@ def check_state(case: CaseLibrary, action: str) -> None:
 def move(
     case: CaseLibrary, action: str, target: str, reviewer: AbstractBaseUser, reason: str = "", **columns: Any
 ) -> CaseLibrary:
-    """The conditional UPDATE, and its row of history. Raises StaleCaseError, ConflictError."""
+    """The conditional UPDATE, its row of history, and of a change of texts a version.
+
+    Raises StaleCaseError, ConflictError.
+    """
     check_state(case, action)
+    is_written = not CONTENT.isdisjoint(columns)
+    if is_written:
+        keep_former_version(case)
     source, now = case.status, timezone.now()
     columns |= {"status": target, "reviewed_by_id": reviewer.pk, "reviewed_at": now, "updated_at": now}
     moved = CaseLibrary.objects.filter(pk=case.pk, version=case.version).update(version=F("version") + 1, **columns)
@@ -70,7 +79,25 @@ def move(
     note_new_text(case.diagnosis_id)
     case.refresh_from_db()
     log(case, action, source, actor=reviewer, reason=reason)
+    if is_written:
+        keep_version(case, action, actor=reviewer, reason=reason)
     return case
+
+
+def keep_version(case: CaseLibrary, action: str, *, actor: AbstractBaseUser, reason: str = "") -> None:
+    """Store what the case says now."""
+    _store(case, action=action, actor_id=actor.pk, reason=reason)
+
+
+def keep_former_version(case: CaseLibrary) -> None:
+    """Before the first change by a person: store what stands, which no person wrote here."""
+    if not CaseVersion.objects.filter(case=case).exists():
+        _store(case, at=case.updated_at)
+
+
+def _store(case: CaseLibrary, **columns: Any) -> None:
+    said = {column.removesuffix("_id"): getattr(case, column) for column in CONTENT}
+    CaseVersion.objects.create(case=case, number=case.version, **said, **columns)
 
 
 def log(case: CaseLibrary, action: str, source: str, *, actor: AbstractBaseUser | None, reason: str = "") -> None:

@@ -73,13 +73,17 @@ def tables_below(root: type[models.Model]) -> tuple[tuple[type[models.Model], st
     return tuple(found.items())
 
 
+def rows_below(root: type[models.Model], keys: Sequence[Any]) -> dict[type[models.Model], QuerySet[Any]]:
+    """Table → its rows that go with these rows of `root`; what hangs on another comes before it."""
+    return {model: all_of(model).filter(**{f"{path}__in": keys}) for model, path in reversed(tables_below(root))}
+
+
 def rows_of(session_ids: Sequence[str]) -> dict[type[models.Model], QuerySet[Any]]:
     """Table → all rows that hold texts of these sessions; what hangs on another comes before it."""
     cases = cases_of(session_ids)
     case_ids = list(cases.values_list("pk", flat=True))
     rows: dict[type[models.Model], QuerySet[Any]] = {}
-    for model, path in reversed(tables_below(CaseLibrary)):
-        rows[model] = all_of(model).filter(**{f"{path}__in": case_ids})
+    rows |= rows_below(CaseLibrary, case_ids)
     rows[CaseLibrary] = cases
     for model, path in reversed(tables_below(DiagnosisSession)):
         rows[model] = all_of(model).filter(**{f"{path}__session_id__in": session_ids})

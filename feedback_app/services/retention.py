@@ -24,7 +24,7 @@ from django.db import connection, models
 from django.db.models import F, Q
 from django.utils import timezone
 
-from cases_app.models import CaseLibrary, CaseStatus, SourceType
+from cases_app.models import CaseLibrary, CaseStatus, CaseVersion, SourceType
 from feedback_app.models import AgentFeedback, BadCaseReview
 from feedback_app.selectors import subjects
 from feedback_app.services import priority
@@ -215,10 +215,11 @@ def _columns(model: type[models.Model]) -> dict[str, models.Field[Any, Any]]:
 @cache
 def _text_columns(model: type[models.Model]) -> tuple[str, ...]:
     """Where people and agents write at length; short columns hold names and codes, but a case's title is a question."""
+    titled = model in (CaseLibrary, CaseVersion)
     return tuple(
         name
         for name, column in _columns(model).items()
-        if isinstance(column, models.TextField | models.JSONField) or (model is CaseLibrary and name == "title")
+        if isinstance(column, models.TextField | models.JSONField) or (titled and name == "title")
     )
 
 
@@ -230,7 +231,8 @@ def _remove(session_ids: Sequence[str]) -> int:
     now = timezone.now()
     worked_on = CaseLibrary.objects.filter(diagnosis__session_id__in=session_ids, diagnosis__consent=True)
     worked_on = worked_on.exclude(_UNTOUCHED)
-    changes = list(_changes({CaseLibrary: worked_on}))
+    tables = subjects.rows_below(CaseLibrary, list(worked_on.values_list("pk", flat=True)))
+    changes = list(_changes({**tables, CaseLibrary: worked_on}))
     return _delete(session_ids) if all(_apply(change, now) for change in changes) else 0
 
 

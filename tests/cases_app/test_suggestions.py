@@ -116,8 +116,7 @@ class TestOnItsPage:
     def test_none_where_nothing_is_suggested(self, client, as_reviewer):
         case = CaseFactory(published=True)
         text = page(client, case).content.decode()
-        assert 'data-suggestion="' not in text
-        assert "Take all suggestions" not in text
+        assert "data-suggestion" not in text
 
     def test_a_form_that_was_refused_comes_back_with_them(self, case, client, as_reviewer):
         address = f"/admin/cases_app/caselibrary/{case.pk}/change/"

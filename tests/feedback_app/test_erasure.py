@@ -134,7 +134,8 @@ def test_nothing_of_the_person_is_left_in_any_table_file_or_log(planted, neighbo
     assert {place.split(".")[0] for text in PLANTED for place in holds(text)} >= {
         "diagnosis_session", "agent_step", "tool_invocation", "agent_feedback", "bad_case_review",
         "bad_case_transition",
-        "case_library", "case_transition", "weekly_report", "django_admin_log", "otlp_trace", "fault_category", "dump",
+        "case_library", "case_transition", "case_version", "weekly_report", "django_admin_log", "otlp_trace",
+        "fault_category", "dump",
     }  # fmt: skip
     counts = preview_erasure(user_ref=REF)
     assert counts["diagnosis_session"] == 4

@@ -17,7 +17,7 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from cases_app.models import CaseLibrary
+from cases_app.models import CaseLibrary, CaseTransition, CaseVersion
 from cases_app.services.enrichment import content_of, enrich_case
 from cases_app.services.moving import StaleCaseError
 from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTransition
@@ -136,10 +136,11 @@ def test_what_is_written_later_is_cleaned_too(reviewer, anonymous):
     assert BadCaseReview.objects.get().notes == CLEAN
 
     case = CaseLibrary.objects.get()
-    content = {**content_of(case), "solution": WORDS}
+    content = {**content_of(case), "title": f"Ask {ADDRESS}", "solution": WORDS}
     enrich_case(case_id=case.pk, content=content, version=case.version, reviewer=reviewer)
     assert apply_retention() == Applied(anonymised=1, is_done=True)
     assert CaseLibrary.objects.get().solution == CLEAN
+    assert set(CaseVersion.objects.values_list("title", "solution")) == {("Ask [EMAIL]", CLEAN)}
     assert apply_retention() == Applied(is_done=True)
 
 
@@ -255,7 +256,10 @@ def test_whatever_is_written_while_it_runs_is_clean_in_the_end(reviewer):
 @pytest.mark.django_db(transaction=True)
 def test_older_sessions_go_and_the_cases_people_worked_on_stay(reviewer, settings):
     settings.RETENTION_REMOVE_DAYS = 90
-    written_all_over(reviewer, created_at=days_ago(91))
+    case = written_all_over(reviewer, created_at=days_ago(91)).case
+    content = {**content_of(case), "error_code": "E1"}
+    enrich_case(case_id=case.pk, content=content, version=case.version, reviewer=reviewer)
+    CaseTransition.objects.filter(case=case).update(reason=WORDS)
     draft = CaseFactory(diagnosis=SessionFactory(query=WORDS, created_at=days_ago(92), feedback="useful"))
     kept = SessionFactory(created_at=days_ago(89), anonymised_at=timezone.now())
     assert count_due().removed == 2
@@ -267,6 +271,7 @@ def test_older_sessions_go_and_the_cases_people_worked_on_stay(reviewer, setting
         assert not model.objects.exists()
     case = CaseLibrary.objects.get()
     assert (case.diagnosis_id, case.title, case.solution) == (None, "Ask [EMAIL]", CLEAN)
+    assert set(case.versions.values_list("title", "solution")) == {("Ask [EMAIL]", CLEAN)}
     assert not CaseLibrary.objects.filter(pk=draft.pk).exists()
     assert holds_in_rows(NUMBER) == holds_in_rows(ADDRESS) == []
 
