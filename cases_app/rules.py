@@ -58,6 +58,12 @@ def _has_texts(content: Mapping[str, str]) -> Iterator[Objection]:
             yield Objection(name, gettext_noop("A published case needs this."))
 
 
+def _says_each_once(content: Mapping[str, str]) -> Iterator[Objection]:
+    """A case holds the whole answer in both until somebody splits it."""
+    if content["solution"].strip() and content["root_cause"].strip() == content["solution"].strip():
+        yield Objection("root_cause", gettext_noop("It says the same as the solution; say here only why it happened."))
+
+
 def _exposes_nobody(content: Mapping[str, str]) -> Iterator[Objection]:
     for name in ("title", "root_cause", "solution"):
         if marks := personal_data(content[name]):
@@ -65,7 +71,7 @@ def _exposes_nobody(content: Mapping[str, str]) -> Iterator[Objection]:
             yield Objection(name, text, {"marks": ", ".join(marks)})
 
 
-PUBLICATION_CHECKS: Sequence[Check] = (_has_category, _has_texts, _exposes_nobody)
+PUBLICATION_CHECKS: Sequence[Check] = (_has_category, _has_texts, _says_each_once, _exposes_nobody)
 """What a case must pass before agents may see it."""
 
 

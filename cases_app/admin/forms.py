@@ -20,7 +20,7 @@ from cases_app.admin.places import place_of
 from cases_app.case_files import KINDS
 from cases_app.models import CaseLibrary, FaultCategory
 from cases_app.selectors.suggestions import Suggestion, Suggestions
-from cases_app.services.enrichment import CaseContent, content_of
+from cases_app.services.enrichment import CaseContent, content_to_edit
 from sessions_app.forms import LongTextField, ServiceForm
 from sessions_app.templatetags.desk import excerpt
 
@@ -98,7 +98,7 @@ class CaseForm(ServiceForm):
     @classmethod
     def of(cls, case: CaseLibrary, last_row: int, data: Mapping[str, Any] | None = None) -> CaseForm:
         """The form over what stands in `case`, with what somebody typed where there is `data`."""
-        return cls(data, initial={**content_of(case), "version": case.version, "seen": last_row})
+        return cls(data, initial={**content_to_edit(case), "version": case.version, "seen": last_row})
 
     def offer(self, suggestions: Suggestions) -> None:
         """Show beside each field what it could hold. A category that is no more is not offered."""
@@ -139,7 +139,7 @@ class CaseForm(ServiceForm):
     def changes_since(self, case: CaseLibrary) -> list[tuple[Any, Difference]]:
         """Label and difference of each field that others changed since this form was opened."""
         then = {name: self._as_opened(name) for name in CONTENT}
-        now = cast(Mapping[str, str], content_of(case))
+        now = cast(Mapping[str, str], content_to_edit(case))
         return [
             (self.fields[name].label, compare(then[name], now[name])) for name in CONTENT if then[name] != now[name]
         ]
@@ -149,7 +149,7 @@ class CaseForm(ServiceForm):
         data = QueryDict(mutable=True)
         data.update({name: self.data.get(name, "") for name in CONTENT})
         data.update({"version": str(case.version), "seen": str(last_row)})
-        data.update({self.add_initial_prefix(name): str(value) for name, value in content_of(case).items()})
+        data.update({self.add_initial_prefix(name): str(value) for name, value in content_to_edit(case).items()})
         return CaseForm.of(case, last_row, data)
 
     def _as_opened(self, name: str) -> str:

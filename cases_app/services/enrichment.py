@@ -41,6 +41,13 @@ def content_of(case: CaseLibrary) -> CaseContent:
     }
 
 
+def content_to_edit(case: CaseLibrary) -> CaseContent:
+    """What a reviewer begins with: an answer that nobody has split yet stands once, as the solution, not twice."""
+    content = content_of(case)
+    is_unsplit = case.source_type != SourceType.MANUAL and content["root_cause"] == content["solution"]
+    return {**content, "root_cause": ""} if is_unsplit else content
+
+
 @in_transaction
 def create_case(*, content: CaseContent, author: AbstractBaseUser) -> CaseLibrary:
     """Write a case by hand. Raises InvalidInputError for an empty title or an unknown category."""

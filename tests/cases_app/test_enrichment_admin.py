@@ -11,6 +11,7 @@ from django.utils import timezone
 from cases_app.models import CaseLibrary, CaseTransition, FaultCategory
 from cases_app.services import enrichment
 from feedback_app.services import submission
+from sessions_app.errors import InvalidInputError
 from sessions_app.text import MAX_TEXT_CHARS
 from tests.factories import CaseFactory, FeedbackEventFactory, SessionFactory, UserFactory
 
@@ -283,6 +284,38 @@ class TestPage:
 
 
 PAGE_QUERIES = 18
+
+
+class TestAnswerThatNobodySplit:
+    @pytest.mark.parametrize("source", ["AUTO", "CORRECTION"])
+    def test_stands_once_in_the_form_and_once_when_it_is_saved(self, source, client, as_reviewer):
+        case = CaseFactory(source_type=source)
+        assert case.root_cause == case.solution == case.diagnosis.answer
+        fields = form_of(client, case)
+        assert (fields["root_cause"], fields["solution"]) == ("", case.diagnosis.answer)
+        refused = press(client, case, "save_and_publish", fields, fault_category="CACHE")
+        assert list(refused.context["form"].errors) == ["root_cause"]
+        press(client, case, "save", fields, fault_category="CACHE")
+        case.refresh_from_db()
+        assert (case.status, case.root_cause, case.solution) == ("ENRICHED", "", case.diagnosis.answer)
+
+    def test_is_no_change_of_somebody_else(self, client, as_reviewer, other_reviewer):
+        case = CaseFactory()
+        fields = form_of(client, case)
+        same = {**enrichment.content_of(case), "error_code": "E1"}
+        enrichment.enrich_case(case_id=case.pk, content=same, version=0, reviewer=other_reviewer)
+        response = press(client, case, "save", fields)
+        assert [str(label) for label, _ in response.context["changes"]] == ["Error code"]
+
+    def test_is_not_published_twice_by_any_way(self, reviewer):
+        case = CaseFactory(enriched=True, root_cause="All of it.", solution="All of it. ")
+        with pytest.raises(InvalidInputError) as refusal:
+            enrichment.publish_case(case_id=case.pk, reviewer=reviewer)
+        assert list(refusal.value.errors) == ["root_cause"]
+
+    def test_of_what_a_person_wrote_nothing_is_left_out(self, client, as_reviewer):
+        case = CaseFactory(manual=True, root_cause="Same.", solution="Same.")
+        assert form_of(client, case)["root_cause"] == "Same."
 
 
 class TestSaving:
