@@ -196,6 +196,9 @@ CELERY_BEAT_SCHEDULE = {
     "find-re-asks": {"task": "feedback_app.tasks.find_re_asks", "schedule": 5.0, "options": {"expires": 4.5}},
     # Of what is due now, as much as fits into some seconds; the rest waits for the next turn.
     "apply-retention": {"task": "feedback_app.tasks.apply_retention", "schedule": 60.0, "options": {"expires": 55.0}},
+    # Alerts: what there is to tell is looked for, and sent; a webhook that failed is tried again when its time comes.
+    "watch-alerts": {"task": "feedback_app.tasks.watch_alerts", "schedule": 30.0, "options": {"expires": 29.0}},
+    "send-alerts": {"task": "feedback_app.tasks.send_alerts", "schedule": 5.0, "options": {"expires": 4.5}},
     "rank-bad-cases": {"task": "feedback_app.tasks.rank_bad_cases", "schedule": 60.0, "options": {"expires": 55}},
     "run-bulk-jobs": {"task": "cases_app.tasks.run_bulk_jobs", "schedule": 5.0, "options": {"expires": 4.5}},
     "forget-bulk-jobs": {
@@ -385,6 +388,8 @@ if not 0 <= SECOND_REVIEW_SHARE <= 1:
 TRIAGE_DUE_HOURS = env.int("TRIAGE_DUE_HOURS", default=72)
 # A claim is free again after this long without a word from its reviewer; 0: never.
 TRIAGE_CLAIM_HOURS = env.int("TRIAGE_CLAIM_HOURS", default=8)
+# Hosts, addresses and networks that webhooks of alerts may reach although they are private.
+ALERT_ALLOWED_PRIVATE_HOSTS = env.list("ALERT_ALLOWED_PRIVATE_HOSTS", default=[])
 # A question is asked again when it comes within this time, among this many before it, and is at least so much alike.
 RE_ASK_WINDOW_SECONDS = env.int("RE_ASK_WINDOW_SECONDS", default=120)
 RE_ASK_DEPTH = env.int("RE_ASK_DEPTH", default=5)

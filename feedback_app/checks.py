@@ -6,6 +6,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
 from feedback_app import similarity
+from feedback_app.webhooks.addresses import Allowed
 
 
 @register()
@@ -33,3 +34,19 @@ def check_similarity(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
             )
         )
     return found
+
+
+@register()
+def check_alert_hosts(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """ALERT_ALLOWED_PRIVATE_HOSTS names hosts, addresses and networks."""
+    try:
+        Allowed.of(settings.ALERT_ALLOWED_PRIVATE_HOSTS)
+    except ValueError as error:
+        return [
+            Error(
+                f"ALERT_ALLOWED_PRIVATE_HOSTS: {error}.",
+                hint="Name hosts, addresses or networks such as 10.2.0.0/16, separated by commas.",
+                id="feedback_app.E003",
+            )
+        ]
+    return []

@@ -18,7 +18,7 @@ from cases_app.models import CaseLibrary
 from feedback_app import rules
 from sessions_app.audit import Transition
 from sessions_app.db import holds
-from sessions_app.fields import IdField, Utf8JSONField
+from sessions_app.fields import ExactCharField, IdField, Utf8JSONField
 from sessions_app.models import DiagnosisSession
 
 
@@ -320,6 +320,7 @@ class BadCaseReview(models.Model):
             models.Index(fields=["resolved_at"], name="triage_resolved"),
             models.Index(fields=["-state", "attention_at", "id"], name="triage_attention"),
             models.Index(fields=["question_key"], name="triage_question"),
+            models.Index(fields=["created_at"], name="triage_created"),
         ]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=TriageState.values), name="triage_state_known"),
@@ -512,3 +513,167 @@ class SecondReview(models.Model):
 
     def __str__(self) -> str:
         return str(self.review_id)
+
+
+class AlertKind(models.TextChoices):
+    """What a rule looks for."""
+
+    CONFIDENT = "confident_but_rejected", _("Stated with confidence, and rejected")
+    OVERDUE = "queue_overdue", _("Queue past its due date")
+    SATISFACTION = "satisfaction_low", _("Satisfaction below a threshold")
+
+
+class AlertChannel(models.TextChoices):
+    """How it is told."""
+
+    WEBHOOK = "webhook", _("Webhook")
+    EMAIL = "email", _("E-mail")
+
+
+class AlertRule(models.Model):
+    """What is to be told to whom. Kind and channel stay as they were made.
+
+    A webhook's secret is derived from SECRET_KEY and `secret_nonce`, so that the database alone signs nothing;
+    `feedback_app.services.alert_rules` shows it once.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(_("name"), max_length=100)
+    kind = models.CharField(_("what is told"), max_length=32, choices=AlertKind)
+    # With its versions: `ops` is `ops/2` too. None: all agents together, or each by itself.
+    agent_id = IdField(_("agent"), null=True)
+    # Of the queue, how many are overdue; of satisfaction, percent.
+    threshold = models.PositiveSmallIntegerField(_("threshold"), null=True)
+    period_days = models.PositiveSmallIntegerField(_("period in days"), null=True)
+    min_votes = models.PositiveSmallIntegerField(_("least number of verdicts"), null=True)
+    channel = models.CharField(_("how"), max_length=16, choices=AlertChannel)
+    url = models.CharField(_("address"), max_length=500, blank=True, default="")
+    recipients: Any = models.ManyToManyField(settings.AUTH_USER_MODEL, related_name="+")  # none: every Lead
+    language = models.CharField(_("language"), max_length=16, blank=True, default="")  # of a webhook's sentence
+    is_active = models.BooleanField(_("active"), default=True)
+    active_since = models.DateTimeField(default=timezone.now)  # what was before is not told
+    secret_nonce = models.CharField(max_length=32, blank=True, default="")
+    secret_begins = models.CharField(max_length=16, blank=True, default="")
+    former_nonce = models.CharField(max_length=32, blank=True, default="")
+    former_until = models.DateTimeField(null=True)  # until then the former secret signs too
+    held_until = models.DateTimeField(null=True)  # one delivery at a time, and a pause after one that failed
+    version = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+
+    class Meta:
+        db_table = "alert_rule"
+        default_permissions = ("add", "change", "view")
+        verbose_name = _("alert")
+        verbose_name_plural = _("alerts")
+        ordering = ["name", "id"]
+        constraints = [
+            models.CheckConstraint(condition=Q(kind__in=AlertKind.values), name="alert_kind_known"),
+            models.CheckConstraint(condition=Q(channel__in=AlertChannel.values), name="alert_channel_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class AlertCondition(models.Model):
+    """Whether what a rule looks for holds just now, of one agent or ("") of the queue: it is told, not told again."""
+
+    id = models.BigAutoField(primary_key=True)
+    rule: Any = models.ForeignKey(AlertRule, on_delete=models.CASCADE, related_name="conditions")
+    subject = IdField(blank=True, default="")
+    raised_at = models.DateTimeField(null=True)  # None: all is well
+    episode = models.PositiveIntegerField(default=0)  # counts how often it was raised
+
+    class Meta:
+        db_table = "alert_condition"
+        default_permissions = ()
+        verbose_name = _("condition of an alert")
+        verbose_name_plural = _("conditions of alerts")
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["rule", "subject"], name="alert_condition_once")]
+
+    def __str__(self) -> str:
+        return f"{self.rule_id} {self.subject}"
+
+
+class AlertState(models.TextChoices):
+    """WAITING → SENT, or → FAILED ⇄ … → SENT | GIVEN_UP → WAITING. Moves: `feedback_app.services.alert_sending`."""
+
+    WAITING = "waiting", _("Waiting")
+    FAILED = "retried", _("Is tried again")
+    SENT = "sent", _("Sent")
+    GIVEN_UP = "given_up", _("Given up")
+
+
+class AlertDeliveryQuerySet(models.QuerySet["AlertDelivery"]):
+    """Questions about deliveries."""
+
+    def unsent(self) -> AlertDeliveryQuerySet:
+        """Still to be sent, now or later."""
+        return self.filter(state__in=(AlertState.WAITING, AlertState.FAILED))
+
+    def due(self, now: datetime) -> AlertDeliveryQuerySet:
+        """To be sent now, and in nobody's hands."""
+        free = Q(claimed_until=None) | Q(claimed_until__lt=now)
+        return self.unsent().filter(free, due_at__lte=now, rule__is_active=True)
+
+
+class AlertDelivery(models.Model):
+    """One thing told by one rule: the queue of what is to be sent, and the record of what was.
+
+    `key` names the occurrence, so that it is told once. `facts`: `feedback_app.alerts.words.Facts`; no text of people
+    stands there. It goes with its session.
+    """
+
+    TEST = "test"
+    EVENTS = (*AlertKind.choices, (TEST, _("Test")))
+
+    id = models.BigAutoField(primary_key=True)
+    rule: Any = models.ForeignKey(
+        AlertRule, verbose_name=_("alert"), on_delete=models.CASCADE, related_name="deliveries"
+    )
+    event = models.CharField(_("what is told"), max_length=32, choices=EVENTS)
+    key = ExactCharField(max_length=64)
+    message_id = ExactCharField(max_length=40, unique=True)  # the same in every try
+    session = models.ForeignKey(
+        DiagnosisSession,
+        to_field="session_id",
+        db_column="session_id",
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="alerts",
+    )
+    recipient: Any = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("to"), null=True, on_delete=models.CASCADE, related_name="+"
+    )
+    facts = Utf8JSONField(default=dict)
+    state = models.CharField(_("state"), max_length=16, choices=AlertState, default=AlertState.WAITING)
+    attempts = models.PositiveSmallIntegerField(_("attempts"), default=0)
+    due_at = models.DateTimeField(_("next try"), default=timezone.now)
+    claimed_until = models.DateTimeField(null=True)
+    failure = models.CharField(max_length=64, blank=True, default="")  # why the last try failed
+    status_code = models.PositiveSmallIntegerField(_("status"), null=True)
+    answer = models.TextField(_("answer"), blank=True, default="")
+    duration_ms = models.PositiveIntegerField(_("duration"), null=True)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+    tried_at = models.DateTimeField(_("last try"), null=True)
+
+    objects = AlertDeliveryQuerySet.as_manager()
+
+    class Meta:
+        db_table = "alert_delivery"
+        default_permissions = ()  # who may see alerts may see what they told
+        verbose_name = _("told alert")
+        verbose_name_plural = _("told alerts")
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["rule", "key"], name="alert_once"),
+            models.CheckConstraint(condition=Q(state__in=AlertState.values), name="alert_state_known"),
+        ]
+        indexes = [
+            models.Index(fields=["state", "due_at"], name="alert_due"),
+            models.Index(fields=["created_at"], name="alert_created"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.message_id)

@@ -4,10 +4,13 @@ import time
 
 from celery import shared_task
 
-from feedback_app.services import priority, re_asks, reports, retention
+from feedback_app.services import alert_sending, alerts, priority, re_asks, reports, retention
+from sessions_app.hints import hint_on_commit
 
 SWEEP_SECONDS = 10
 """Half of the soft time limit of a task. What is left waits for the next sweep."""
+BEGIN_SECONDS = 6
+"""After it no webhook is begun: the last one takes up to 11 seconds more."""
 
 
 @shared_task
@@ -35,5 +38,20 @@ def make_weekly_report() -> None:
 
 @shared_task
 def apply_retention() -> None:
-    """Anonymise old texts and remove older sessions, as the settings say."""
+    """Anonymise old texts and remove older sessions, as the settings say; remove old deliveries of alerts."""
     retention.apply_retention(seconds=SWEEP_SECONDS)
+    alert_sending.forget_old()
+
+
+@shared_task
+def watch_alerts() -> None:
+    """Notice what alerts tell of, and have it sent."""
+    alerts.watch()
+    hint_on_commit(send_alerts)
+    alert_sending.send_mails(until=time.monotonic() + BEGIN_SECONDS)
+
+
+@shared_task
+def send_alerts() -> None:
+    """Send the webhooks that are due."""
+    alert_sending.send_webhooks(until=time.monotonic() + BEGIN_SECONDS)

@@ -49,6 +49,7 @@ for name in (
     "FEEDBACK_RATE_PER_SESSION",
     "FEEDBACK_RATE_PER_KEY",
     "DEMO",
+    "ALERT_ALLOWED_PRIVATE_HOSTS",
 ):
     os.environ.pop(name, None)
 os.environ.setdefault("DATABASE_URL", f"sqlite:///{DATA_DIR / 'db.sqlite3'}")

@@ -11,12 +11,12 @@ from django.db import models
 from django.db.models import Q, QuerySet
 
 from cases_app.models import CaseLibrary, SourceType
-from feedback_app.models import AgentFeedback, Erasure, EventType
+from feedback_app.models import AgentFeedback, AlertCondition, AlertRule, Erasure, EventType
 from sessions_app.models import ApiKey, DiagnosisSession, ErasedId, Heartbeat, OtlpTrace
 
 OWN_APPS = ("sessions_app", "cases_app", "feedback_app")
-SPEAK_OF_NOBODY: tuple[type[models.Model], ...] = (ApiKey, ErasedId, Heartbeat, Erasure)
-"""Tables without any text of people: names of keys, digests."""
+SPEAK_OF_NOBODY: tuple[type[models.Model], ...] = (ApiKey, ErasedId, Heartbeat, Erasure, AlertRule, AlertCondition)
+"""Tables without any text of people: names of keys, agents and addresses of programs, digests."""
 
 
 def sessions_of(user_ref: str) -> list[str]:

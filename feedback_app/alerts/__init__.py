@@ -1,0 +1,1 @@
+"""What alerts say, to people and to programs."""
