@@ -109,6 +109,9 @@ NAVIGATION: tuple[tuple[Any, tuple[Link, ...]], ...] = (
                 "cases_app.view_faultcategory",
             ),
             Link(
+                _("Alerts"), "notifications", "admin:feedback_app_alertrule_changelist", "feedback_app.view_alertrule"
+            ),
+            Link(
                 _("Erasures"),
                 "person_remove",
                 "admin:feedback_app_erasure_changelist",

@@ -197,7 +197,12 @@ CELERY_BEAT_SCHEDULE = {
     # Of what is due now, as much as fits into some seconds; the rest waits for the next turn.
     "apply-retention": {"task": "feedback_app.tasks.apply_retention", "schedule": 60.0, "options": {"expires": 55.0}},
     # Alerts: what there is to tell is looked for, and sent; a webhook that failed is tried again when its time comes.
-    "watch-alerts": {"task": "feedback_app.tasks.watch_alerts", "schedule": 30.0, "options": {"expires": 29.0}},
+    "watch-alerts": {"task": "feedback_app.tasks.watch_alerts", "schedule": 10.0, "options": {"expires": 9.5}},
+    "watch-satisfaction": {
+        "task": "feedback_app.tasks.watch_satisfaction",
+        "schedule": 300.0,
+        "options": {"expires": 290.0},
+    },
     "send-alerts": {"task": "feedback_app.tasks.send_alerts", "schedule": 5.0, "options": {"expires": 4.5}},
     "rank-bad-cases": {"task": "feedback_app.tasks.rank_bad_cases", "schedule": 60.0, "options": {"expires": 55}},
     "run-bulk-jobs": {"task": "cases_app.tasks.run_bulk_jobs", "schedule": 5.0, "options": {"expires": 4.5}},

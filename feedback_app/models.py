@@ -599,7 +599,7 @@ class AlertCondition(models.Model):
 class AlertState(models.TextChoices):
     """WAITING → SENT, or → FAILED ⇄ … → SENT | GIVEN_UP → WAITING. Moves: `feedback_app.services.alert_sending`."""
 
-    WAITING = "waiting", _("Waiting")
+    WAITING = "waiting", _("To be sent")
     FAILED = "retried", _("Is tried again")
     SENT = "sent", _("Sent")
     GIVEN_UP = "given_up", _("Given up")
@@ -644,7 +644,7 @@ class AlertDelivery(models.Model):
         related_name="alerts",
     )
     recipient: Any = models.ForeignKey(
-        settings.AUTH_USER_MODEL, verbose_name=_("to"), null=True, on_delete=models.CASCADE, related_name="+"
+        settings.AUTH_USER_MODEL, verbose_name=_("recipient"), null=True, on_delete=models.CASCADE, related_name="+"
     )
     facts = Utf8JSONField(default=dict)
     state = models.CharField(_("state"), max_length=16, choices=AlertState, default=AlertState.WAITING)

@@ -4,8 +4,8 @@ import time
 
 from celery import shared_task
 
+from feedback_app.models import AlertKind
 from feedback_app.services import alert_sending, alerts, priority, re_asks, reports, retention
-from sessions_app.hints import hint_on_commit
 
 SWEEP_SECONDS = 10
 """Half of the soft time limit of a task. What is left waits for the next sweep."""
@@ -45,10 +45,15 @@ def apply_retention() -> None:
 
 @shared_task
 def watch_alerts() -> None:
-    """Notice what alerts tell of, and have it sent."""
-    alerts.watch()
-    hint_on_commit(send_alerts)
+    """Notice what alerts tell of bad cases, and send the mails that are due."""
+    alerts.watch(kinds=(AlertKind.CONFIDENT, AlertKind.OVERDUE))
     alert_sending.send_mails(until=time.monotonic() + BEGIN_SECONDS)
+
+
+@shared_task
+def watch_satisfaction() -> None:
+    """Notice what alerts tell of agents, which takes some counting."""
+    alerts.watch(kinds=(AlertKind.SATISFACTION,))
 
 
 @shared_task

@@ -173,6 +173,7 @@ class Stack:
             "FEEDBACK_RATE_PER_ADDRESS": "1000000/min",
             "FEEDBACK_RATE_PER_SESSION": "1000000/min",
             "EVALUATION_MAX_ATTEMPTS": str(MAX_ATTEMPTS),
+            "ALERT_ALLOWED_PRIVATE_HOSTS": "127.0.0.1",
         }
 
     # -- life --------------------------------------------------------------------------------------------------------

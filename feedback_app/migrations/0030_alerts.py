@@ -57,7 +57,7 @@ class Migration(migrations.Migration):
                     "state",
                     models.CharField(
                         choices=[
-                            ("waiting", "Waiting"),
+                            ("waiting", "To be sent"),
                             ("retried", "Is tried again"),
                             ("sent", "Sent"),
                             ("given_up", "Given up"),
@@ -144,7 +144,7 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.CASCADE,
                 related_name="+",
                 to=settings.AUTH_USER_MODEL,
-                verbose_name="to",
+                verbose_name="recipient",
             ),
         ),
         migrations.AddField(

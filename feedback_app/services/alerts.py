@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,10 +31,10 @@ RECOVERED_POINTS = 5
 PERCENT = 100
 
 
-def watch(now: datetime | None = None) -> None:
+def watch(now: datetime | None = None, *, kinds: Iterable[str] = AlertKind.values) -> None:
     """Look at what each active rule is about, and owe what is new. Safe to run at once, and after a pause."""
     now = now or timezone.now()
-    for rule in AlertRule.objects.filter(is_active=True).order_by("pk"):
+    for rule in AlertRule.objects.filter(is_active=True, kind__in=kinds).order_by("pk"):
         _LOOKS[rule.kind](rule, now)
 
 
