@@ -198,8 +198,8 @@ CELERY_BEAT_SCHEDULE = {
     "apply-retention": {"task": "feedback_app.tasks.apply_retention", "schedule": 60.0, "options": {"expires": 55.0}},
     # Alerts: what there is to tell is looked for, and sent; a webhook that failed is tried again when its time comes.
     "watch-alerts": {"task": "feedback_app.tasks.watch_alerts", "schedule": 10.0, "options": {"expires": 9.5}},
-    "watch-satisfaction": {
-        "task": "feedback_app.tasks.watch_satisfaction",
+    "watch-alerts-thoroughly": {
+        "task": "feedback_app.tasks.watch_alerts_thoroughly",
         "schedule": 300.0,
         "options": {"expires": 290.0},
     },

@@ -45,15 +45,15 @@ def apply_retention() -> None:
 
 @shared_task
 def watch_alerts() -> None:
-    """Notice what alerts tell of bad cases, and send the mails that are due."""
-    alerts.watch(kinds=(AlertKind.CONFIDENT, AlertKind.OVERDUE))
+    """Notice what alerts tell of bad cases that are new, and send the mails that are due."""
+    alerts.watch(kinds=(AlertKind.CONFIDENT, AlertKind.OVERDUE), back=alerts.NEWS)
     alert_sending.send_mails(until=time.monotonic() + BEGIN_SECONDS)
 
 
 @shared_task
-def watch_satisfaction() -> None:
-    """Notice what alerts tell of agents, which takes some counting."""
-    alerts.watch(kinds=(AlertKind.SATISFACTION,))
+def watch_alerts_thoroughly() -> None:
+    """Notice all that alerts tell of: also of agents, which takes some counting, and of bad cases of the last days."""
+    alerts.watch()
 
 
 @shared_task

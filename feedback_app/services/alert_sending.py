@@ -229,9 +229,8 @@ def send_test(*, rule_id: int, actor: AbstractBaseUser, resolve: Resolve = syste
     person: Any = actor
     if is_mail and not person.email:
         raise InvalidInputError(_("You have no e-mail address."))
-    [delivery] = alerts.owe(
-        rule, event=AlertDelivery.TEST, key=uuid.uuid4().hex, facts={}, only_to=person.pk if is_mail else None
-    )
+    test = alerts.Occurrence(uuid.uuid4().hex, {})
+    [delivery] = alerts.owe(rule, AlertDelivery.TEST, [test], only_to=person.pk if is_mail else None)
     delivery = AlertDelivery.objects.select_related("rule").get(message_id=delivery.message_id)
     if not _claim(delivery, timezone.now()):
         raise AssertionError("nobody else takes a test")

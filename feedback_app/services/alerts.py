@@ -10,7 +10,7 @@ import hashlib
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import F
 from django.utils import timezone
@@ -22,6 +22,8 @@ from feedback_app.services.reports import leads
 
 LOOKED_BACK = timedelta(days=7)
 """How old a bad case may be when it turns out to be one to tell of: confidence may come late, a verdict may return."""
+NEWS = timedelta(hours=1)
+"""How far back those look who look often."""
 MOST_AT_ONCE = 200
 REMINDED_DAILY = timedelta(days=1)
 RECOVERED_BELOW = 0.5
@@ -31,28 +33,39 @@ RECOVERED_POINTS = 5
 PERCENT = 100
 
 
-def watch(now: datetime | None = None, *, kinds: Iterable[str] = AlertKind.values) -> None:
+def watch(
+    now: datetime | None = None, *, kinds: Iterable[str] = AlertKind.values, back: timedelta = LOOKED_BACK
+) -> None:
     """Look at what each active rule is about, and owe what is new. Safe to run at once, and after a pause."""
     now = now or timezone.now()
     for rule in AlertRule.objects.filter(is_active=True, kind__in=kinds).order_by("pk"):
-        _LOOKS[rule.kind](rule, now)
+        _LOOKS[rule.kind](rule, now, back)
+
+
+class Occurrence(NamedTuple):
+    """One thing that happened. `key` tells it from all others of its rule."""
+
+    key: str
+    facts: Facts
+    session_id: str | None = None
 
 
 def owe(
-    rule: AlertRule, *, event: str, key: str, facts: Facts, session_id: str | None = None, only_to: int | None = None
+    rule: AlertRule, event: str, occurrences: Iterable[Occurrence], *, only_to: int | None = None
 ) -> list[AlertDelivery]:
-    """Rows for one thing that happened: one, or by mail one for each recipient. What is owed already stays as it is."""
+    """Rows for what happened: each one, or by mail one for each recipient. What is owed already stays as it is."""
     to: list[int | None] = [only_to] if only_to else recipients(rule)
     rows = [
         AlertDelivery(
             rule=rule,
             event=event,
-            key=hashlib.sha256(f"{event} {key} {person or ''}".encode()).hexdigest(),
+            key=hashlib.sha256(f"{event} {each.key} {person or ''}".encode()).hexdigest(),
             message_id=f"msg_{uuid.uuid4().hex}",
-            session_id=session_id,
+            session_id=each.session_id,
             recipient_id=person,
-            facts=facts,
+            facts=each.facts,
         )
+        for each in occurrences
         for person in to
     ]
     return AlertDelivery.objects.bulk_create(rows, ignore_conflicts=True)
@@ -66,21 +79,22 @@ def recipients(rule: AlertRule) -> list[int | None]:
     return [person.pk for person in leads() if not named or person.pk in named]
 
 
-def _look_at_confident(rule: AlertRule, now: datetime) -> None:
-    since = max(rule.active_since, now - LOOKED_BACK)
-    found: Any = selectors.confident_but_rejected(rule, since)[:MOST_AT_ONCE]
-    for review in found:
-        facts: Facts = {
-            "sessionId": review.session_id,
-            "agentId": review.agent,
-            "confidence": review.confidence,
-            "evidenceScore": review.score,
-            "reviewId": review.pk,
-        }
-        owe(rule, event=AlertKind.CONFIDENT, key=review.session_id, facts=facts, session_id=review.session_id)
+def _look_at_confident(rule: AlertRule, now: datetime, back: timedelta) -> None:
+    found: Any = selectors.confident_but_rejected(rule, max(rule.active_since, now - back))[:MOST_AT_ONCE]
+    owe(rule, AlertKind.CONFIDENT, [Occurrence(each.session_id, _facts(each), each.session_id) for each in found])
 
 
-def _look_at_queue(rule: AlertRule, now: datetime) -> None:
+def _facts(review: Any) -> Facts:
+    return {
+        "sessionId": review.session_id,
+        "agentId": review.agent,
+        "confidence": review.confidence,
+        "evidenceScore": review.score,
+        "reviewId": review.pk,
+    }
+
+
+def _look_at_queue(rule: AlertRule, now: datetime, _back: timedelta) -> None:
     late = selectors.overdue(now)
     threshold = rule.threshold or 1
     facts: Facts = {"overdue": late.cases, "threshold": threshold}
@@ -97,7 +111,7 @@ def _look_at_queue(rule: AlertRule, now: datetime) -> None:
     )
 
 
-def _look_at_satisfaction(rule: AlertRule, now: datetime) -> None:
+def _look_at_satisfaction(rule: AlertRule, now: datetime, _back: timedelta) -> None:
     threshold, days = rule.threshold or 0, rule.period_days or 1
     period = timedelta(days=days)
     for agent, rate in selectors.satisfaction_by_agent(rule, now - period):
@@ -123,7 +137,7 @@ def _look_at_satisfaction(rule: AlertRule, now: datetime) -> None:
         )
 
 
-_LOOKS: Mapping[str, Callable[[AlertRule, datetime], None]] = {
+_LOOKS: Mapping[str, Callable[[AlertRule, datetime, timedelta], None]] = {
     AlertKind.CONFIDENT: _look_at_confident,
     AlertKind.OVERDUE: _look_at_queue,
     AlertKind.SATISFACTION: _look_at_satisfaction,
@@ -155,5 +169,4 @@ def _judge(
         condition.refresh_from_db()
     if condition.raised_at is not None:
         turn = max(now - condition.raised_at, timedelta(0)) // every  # the other sweep's clock may be ahead of ours
-        key = f"{subject} {condition.episode} {turn}"
-        owe(rule, event=rule.kind, key=key, facts=facts)
+        owe(rule, rule.kind, [Occurrence(f"{subject} {condition.episode} {turn}", facts)])

@@ -11,9 +11,11 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from cases_app.models import CaseStatus
-from feedback_app.models import TriageState
+from feedback_app.models import AlertDelivery, AlertState, TriageState
 from feedback_app.selectors.weekly import monday_of
 from feedback_app.services import triage
+from feedback_app.services.alert_rules import create_rule
+from feedback_app.services.alerts import Occurrence, owe
 from feedback_app.services.reports import store_report
 from sessions_app.services.evaluation import DIED
 from sessions_app.services.keys import create_key
@@ -27,6 +29,7 @@ from tests.factories import (
     TriageFactory,
     UserFactory,
 )
+from tests.feedback_app.test_alerts import data
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -61,6 +64,7 @@ LATIN = re.compile(r"[A-Za-z]{3,}")
 NO_WORDS = re.compile(
     r"[\w.+-]*@[\w.]+|\b(?:session|call|dk)[-_][\w-]+…?|\bUTC\b|\bAPI\b|\bToken\b|\bMarkdown\b|\bEnglish\b|\bCPU\b|\bDNS\b"
     r"|\bPod\b|\b(?:CSV|XLSX|JSONL)\b|\bControl\b|\bCommand\b|\bMac\b|\b[A-Z]+_[A-Z_]+\b|\b(?:CACHE|GENERAL)\b|\b(?:zh-hans|ru|en)\b"
+    r"|\b(?:Standard )?Webhooks?\b|\bJSON\b|https://…?|\bops\b|\bmsg_\w+"
     r"|\S*\*{4,}|\bAxes\b|oncall-assistant|planner|lena|rita|admin"
 )
 """What stays in Latin letters: ids, names of people, codes, words that both languages write so."""
@@ -107,7 +111,19 @@ def addresses(lead: Any) -> dict[str, str]:
         f"/admin/{name}/" for name in
         ("sessions_app/diagnosissession", "feedback_app/badcasereview", "cases_app/caselibrary")
     )  # fmt: skip
+    rule, _ = create_rule(**data(name="1", kind="satisfaction_low", threshold=60, period_days=7, min_votes=5))
+    mailed, _ = create_rule(**data(name="2", kind="queue_overdue", threshold=1, channel="email"))
+    for number, state in enumerate(AlertState):
+        owe(rule, rule.kind, [Occurrence(f"{number}", {})])
+        AlertDelivery.objects.filter(state="waiting").update(state=state, failure="timeout", attempts=number)
+    told_of = AlertDelivery.objects.get(state=AlertState.GIVEN_UP)
     return {
+        "alerts": "/admin/feedback_app/alertrule/",
+        "new-alert": "/admin/feedback_app/alertrule/add/",
+        "alert": f"/admin/feedback_app/alertrule/{rule.pk}/change/",
+        "alert-by-mail": f"/admin/feedback_app/alertrule/{mailed.pk}/change/",
+        "told": "/admin/feedback_app/alertdelivery/",
+        "told-one": f"/admin/feedback_app/alertdelivery/{told_of.pk}/change/",
         "overview": "/admin/",
         "sessions": sessions,
         "no-session": f"{sessions}?q=0",

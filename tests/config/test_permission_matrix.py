@@ -25,7 +25,7 @@ from cases_app.admin.buttons import BUTTONS as CASE_BUTTONS
 from cases_app.models import BulkJob, BulkPart, CaseLibrary, JobState
 from feedback_app.admin.buttons import BUTTONS as TRIAGE_BUTTONS
 from feedback_app.models import AlertRule, BadCaseReview, SecondReview
-from feedback_app.services.alerts import owe
+from feedback_app.services.alerts import Occurrence, owe
 from sessions_app.services.keys import create_key
 from tests.conftest import LOGIN_BACKEND
 from tests.factories import CaseFactory, FeedbackEventFactory, InvocationFactory, TriageFactory, UserFactory
@@ -59,7 +59,7 @@ def objects(people):
     SecondReview.objects.create(review=TriageFactory(), first_mode="HALLUCINATION")
     create_key(name="one", scopes=["read"])
     rule = AlertRule.objects.create(name="one", kind="queue_overdue", threshold=1, channel="webhook")
-    owe(rule, event=rule.kind, key="one", facts={})
+    owe(rule, rule.kind, [Occurrence("one", {})])
     job = BulkJob.objects.create(action="case.retire", actor=people["Lead"], state=JobState.PREVIEW, total=1)
     BulkPart.objects.create(job=job, items=["x"], size=1)
     return {model: row.pk for model in admin.site._registry if (row := model._default_manager.first()) is not None}

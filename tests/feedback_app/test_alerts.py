@@ -26,7 +26,7 @@ from feedback_app.models import (
 )
 from feedback_app.services import alert_rules, alert_sending, alerts
 from feedback_app.services.erasure import erase_subject
-from feedback_app.tasks import apply_retention, send_alerts, watch_alerts
+from feedback_app.tasks import apply_retention, send_alerts, watch_alerts, watch_alerts_thoroughly
 from feedback_app.webhooks.posting import Failure
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.models import DiagnosisSession, Verdict
@@ -172,8 +172,11 @@ def test_what_was_before_the_rule_and_what_is_long_ago_is_not_told():
     assert told() == []
     AlertRule.objects.filter(pk=rule.pk).update(active_since=timezone.now() - 30 * DAY)
     confident(created_at=timezone.now() - 8 * DAY)
-    alerts.watch()
-    assert len(told()) == 1
+    confident(created_at=timezone.now() - 6 * DAY)
+    watch_alerts()
+    assert len(told()) == 1, "often, what is new"
+    watch_alerts_thoroughly()
+    assert len(told()) == 2, "now and then, what is older; but not for ever"
 
 
 def test_ids_that_differ_in_case_are_two_occurrences():
@@ -346,7 +349,7 @@ def signatures(request: Any, *secrets: str) -> str:
 
 def owed(rule: AlertRule, number: int = 1) -> list[AlertDelivery]:
     for each in range(number):
-        alerts.owe(rule, event=rule.kind, key=f"{each}", facts={"overdue": 3, "threshold": 1})
+        alerts.owe(rule, rule.kind, [alerts.Occurrence(f"{each}", {"overdue": 3, "threshold": 1})])
     return list(AlertDelivery.objects.filter(rule=rule).order_by("pk"))
 
 
@@ -520,7 +523,7 @@ def test_a_new_secret_signs_beside_the_former_for_a_day(server):
     alert_sending.send_webhooks()
     assert server.requests[0].headers["webhook-signature"] == signatures(server.requests[0], second, first)
     AlertRule.objects.filter(pk=rule.pk).update(former_until=timezone.now())
-    alerts.owe(rule, event=rule.kind, key="later", facts={})
+    alerts.owe(rule, rule.kind, [alerts.Occurrence("later", AlertDelivery.objects.get().facts)])
     alert_sending.send_webhooks()
     assert server.requests[1].headers["webhook-signature"] == signatures(server.requests[1], second)
 
@@ -584,7 +587,7 @@ def test_a_rule_may_name_its_leads(mails, lead):
     watch_alerts()
     assert [mail["To"] for mail in mails.mails] == [other.email]
     other.groups.clear()
-    alerts.owe(rule, event=rule.kind, key="x", facts=AlertDelivery.objects.get().facts, only_to=other.pk)
+    alerts.owe(rule, rule.kind, [alerts.Occurrence("x", AlertDelivery.objects.get().facts)], only_to=other.pk)
     AlertDelivery.objects.filter(state=AlertState.SENT).delete()
     watch_alerts()
     assert len(mails.mails) == 1, "who is no Lead any more gets none"

@@ -128,7 +128,7 @@ def test_a_test_shows_the_answer_escaped(client, as_lead, server):
 
 def test_what_was_given_up_is_sent_again_by_a_lead(client, as_lead, operator):
     rule, _ = alert_rules.create_rule(**data())
-    alerts.owe(rule, event=rule.kind, key="x", facts={"sessionId": HOSTILE})
+    alerts.owe(rule, rule.kind, [alerts.Occurrence("x", {"sessionId": HOSTILE})])
     AlertDelivery.objects.update(state=AlertState.GIVEN_UP, attempts=7, failure="timeout")
     page = f"{DELIVERIES}{AlertDelivery.objects.get().pk}/change/"
     shown = html_of(client.get(page))
@@ -159,8 +159,7 @@ def test_an_operator_sees_and_changes_nothing(client, operator):
 def test_lists_take_as_many_queries_for_many_as_for_one(client, as_lead, django_assert_max_num_queries):
     for number in range(12):
         rule, _ = alert_rules.create_rule(**data(name=f"Rule {number}"))
-        for key in "ab":
-            alerts.owe(rule, event=rule.kind, key=key, facts={})
+        alerts.owe(rule, rule.kind, [alerts.Occurrence(key, {}) for key in "ab"])
     for url, most in ((RULES, 14), (DELIVERIES, 15), (rule_page(rule), 14), (f"{DELIVERIES}?alert={rule.pk}", 15)):
         with django_assert_max_num_queries(most):
             assert client.get(url).status_code == 200
