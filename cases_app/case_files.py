@@ -11,7 +11,6 @@ import csv
 import io
 import json
 import re
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -21,6 +20,7 @@ from django.utils.translation import gettext as _
 from openpyxl import load_workbook
 
 from cases_app.suggestions.answers import split_answer
+from cases_app.workbooks import repacked
 from sessions_app.errors import InvalidInputError
 from sessions_app.sheets import CUT, MAX_CELL_CHARS, unguarded
 from sessions_app.text import MAX_TEXT_CHARS, clean_text
@@ -34,9 +34,6 @@ COLUMNS = frozenset({"case_id", *FIELDS})
 
 MAX_BYTES = 10 * 2**20
 MAX_ROWS = 5_000
-MAX_UNPACKED_BYTES = 50 * 2**20
-MAX_ENTRIES = 200
-PIECE_BYTES = 2**16
 MAX_COLUMNS = 40
 MAX_CHARS: Mapping[str, int] = {
     "case_id": 64, "fault_category": 32, "error_code": 128, "title": 200, "root_cause": MAX_TEXT_CHARS,
@@ -44,7 +41,6 @@ MAX_CHARS: Mapping[str, int] = {
 }  # fmt: skip
 KINDS = (".csv", ".xlsx", ".jsonl", ".md")
 
-_DOCUMENT_TYPE = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 _FENCE = re.compile(r"\s{0,3}(?:```|~~~)")
 _HEADING = re.compile(r"#\s+(\S.*)")
 _LABEL = re.compile(
@@ -103,7 +99,7 @@ def _csv(data: bytes) -> Iterator[FileRow]:
 def _xlsx(data: bytes) -> Iterator[FileRow]:
     refusal = InvalidInputError(_("This is no workbook that can be read."))
     try:
-        sheet: Any = load_workbook(_repacked(data), read_only=True, data_only=True, keep_links=False).worksheets[0]
+        sheet: Any = load_workbook(repacked(data), read_only=True, data_only=True, keep_links=False).worksheets[0]
         sheet.reset_dimensions()  # which a file may state as it likes
         rows = sheet.iter_rows(max_row=MAX_ROWS + 2, max_col=MAX_COLUMNS, values_only=True)
         head = _head(["" if cell is None else str(cell) for cell in next(rows, ())])
@@ -115,34 +111,6 @@ def _xlsx(data: bytes) -> Iterator[FileRow]:
         raise
     except Exception as error:  # zipfile, zlib and openpyxl raise what they like on what is no workbook
         raise refusal from error
-
-
-def _repacked(data: bytes) -> IO[bytes]:
-    """The same workbook without compression, read a piece at a time.
-
-    What an archive states of its sizes may be a lie, and zipfile unpacks an entry whole when asked for all of it. Here
-    each is read within what is left of MAX_UNPACKED_BYTES, so whatever parses the copy can trust it.
-    """
-    copy, left = io.BytesIO(), MAX_UNPACKED_BYTES
-    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(copy, "w") as stored:
-        if len(archive.infolist()) > MAX_ENTRIES:
-            raise InvalidInputError(_("The workbook unpacks to too much."))
-        for entry in archive.infolist():
-            pieces = []
-            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others unpack without bounds
-                raise InvalidInputError(_("This is no workbook that can be read."))
-            with archive.open(entry) as packed:
-                while piece := packed.read(PIECE_BYTES):
-                    left -= len(piece)
-                    if left < 0:
-                        raise InvalidInputError(_("The workbook unpacks to too much."))
-                    pieces.append(piece)
-            content = b"".join(pieces)
-            if _DOCUMENT_TYPE.search(content.replace(b"\0", b"")):  # of UTF-16 every second byte is NUL
-                raise InvalidInputError(_("This is no workbook that can be read."))
-            stored.writestr(entry.filename, content)
-    copy.seek(0)
-    return copy
 
 
 def _jsonl(data: bytes) -> Iterator[FileRow]:

@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
 from typing import Any
 
 import structlog
@@ -29,10 +28,13 @@ from django.utils.translation import gettext as _
 from cases_app.models import BulkFailure, BulkJob, BulkPart, JobState
 from sessions_app.db import in_transaction, is_passing
 from sessions_app.errors import ConflictError, DomainError, InvalidInputError, UnknownObjectError
+from sessions_app.fields import dumps
 
 logger = structlog.get_logger(__name__)
 
 PART_OBJECTS = 500
+PART_BYTES = 2 * 2**20
+"""Of JSON. A client escapes it once more, and a statement must stay below the 16 MB of MySQL's and MariaDB's packet."""
 MAX_OBJECTS = 200_000
 """Of one job: gathering more keys takes longer than a browser waits."""
 LEASE = timedelta(seconds=60)
@@ -117,8 +119,8 @@ def gather_job(
 ) -> BulkJob:
     """A job on `items`, stored as they come. `preview` is read when they all have come. Raises InvalidInputError."""
     job = BulkJob.objects.create(action=action.name, actor_id=actor.pk)
-    remaining, total = iter(items), 0
-    while part := list(islice(remaining, size)):
+    total = 0
+    for part in _parts(items, size):
         BulkPart.objects.create(job=job, items=part, size=len(part))
         total += len(part)
     if not total:
@@ -127,6 +129,24 @@ def gather_job(
     job.total, job.preview, job.details, job.state = total, dict(preview or {}), dict(details or {}), JobState.PREVIEW
     job.save()
     return job
+
+
+def _parts(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Up to `size` items and PART_BYTES at once; an item that is longer alone is a part of its own."""
+    part: list[Any] = []
+    weight = 0
+    for item in items:
+        added = len(dumps(item).encode())
+        if part and weight + added > PART_BYTES:
+            yield part
+            part, weight = [], 0
+        part.append(item)
+        weight += added
+        if len(part) == size:
+            yield part
+            part, weight = [], 0
+    if part:
+        yield part
 
 
 def _pages(rows: QuerySet[Any], columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import IO, Any, TypedDict
+from typing import IO, Any, TypedDict, cast
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -13,10 +13,10 @@ from django.utils.translation import gettext_lazy
 from cases_app import rules
 from cases_app.case_files import FIELDS, FileRow, read_cases
 from cases_app.models import BulkJob, CaseLibrary, CaseStatus, FaultCategory
-from cases_app.services import bulk, enrichment
+from cases_app.services import bulk, enrichment, moving
 from cases_app.services.bulk import BulkAction, Order
 from cases_app.services.case_bulk import ENRICH, PUBLISH
-from cases_app.services.enrichment import content_of
+from cases_app.services.enrichment import CaseContent, content_of
 from sessions_app.errors import ConflictError, InvalidInputError
 
 BATCH_ROWS = 100
@@ -43,7 +43,7 @@ class ImportItem(TypedDict):
     row: int
     case: str | None
     version: int
-    content: dict[str, str]
+    content: dict[str, str]  # only what the file says: the rest is read when its turn comes
 
 
 def prepare_import(*, name: str, file: IO[bytes], actor: Any) -> BulkJob:
@@ -116,7 +116,8 @@ def _verdict(
         (name, before[name][:SHOWN_CHARS], after[name][:SHOWN_CHARS]) for name in FIELDS if before[name] != after[name]
     ]
     version = case.version if case else 0
-    return ImportItem(row=row.number, case=given or None, version=version, content=after), change
+    content = {name: after[name] for name in FIELDS if name in values}
+    return ImportItem(row=row.number, case=given or None, version=version, content=content), change
 
 
 def _objection(
@@ -148,14 +149,19 @@ def _objection(
 
 def _apply(order: Order) -> object:
     item: ImportItem = order.item
-    content: Any = item["content"]
     if item["case"] is None:
-        return enrichment.create_case(content=content, author=order.actor)
+        empty = {**dict.fromkeys(FIELDS, ""), "fault_category": rules.GENERAL}
+        return enrichment.create_case(content=_content(empty, item), author=order.actor)
     case_id = uuid.UUID(item["case"])
-    case = CaseLibrary.objects.filter(pk=case_id).only("status").first()
-    if case is not None and case.status == CaseStatus.PUBLISHED and not order.actor.has_perm(PUBLISH):
+    case = moving.locked(case_id)
+    if case.status == CaseStatus.PUBLISHED and not order.actor.has_perm(PUBLISH):
         raise ConflictError(_("This case is published: only who publishes may change it."))
+    content = _content(content_of(case), item)
     return enrichment.enrich_case(case_id=case_id, content=content, version=item["version"], reviewer=order.actor)
+
+
+def _content(stands: Mapping[str, Any], item: ImportItem) -> CaseContent:
+    return cast(CaseContent, {**stands, **item["content"]})
 
 
 def _name(item: ImportItem) -> str:

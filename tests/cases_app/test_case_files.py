@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import struct
+import time
 import tracemalloc
 import zipfile
 import zlib
@@ -12,8 +13,9 @@ import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openpyxl.styles import Font
 
-from cases_app import case_files
+from cases_app import case_files, workbooks
 from cases_app.case_files import read_cases
 from sessions_app.errors import InvalidInputError
 from sessions_app.sheets import CUT, MAX_CELL_CHARS, csv_lines, json_lines, xlsx_file
@@ -194,7 +196,7 @@ class TestBounds:
             return file, archive.infolist()[0].CRC
 
     def test_a_bomb_is_refused_before_it_is_unpacked(self, monkeypatch, traced):
-        monkeypatch.setattr(case_files, "MAX_UNPACKED_BYTES", 2**20)
+        monkeypatch.setattr(workbooks, "MAX_UNPACKED_BYTES", 2**20)
         file, _ = self.bomb()
         assert len(file.getvalue()) < UNPACKED // 500
         tracemalloc.reset_peak()
@@ -217,6 +219,57 @@ class TestBounds:
         tracemalloc.reset_peak()
         assert "no workbook" in refused("x.xlsx", file.getvalue())
         assert traced() < 4 * 2**20
+
+    @pytest.mark.parametrize(
+        ("part", "content"),
+        [
+            ("xl/styles.xml", f"<styleSheet><cellXfs>{'<xf/>' * 100_000}</cellXfs></styleSheet>"),
+            ("xl/styles.xml", f"<styleSheet>{' ' * 2**20}</styleSheet>"),
+            ("xl/workbook.xml", f"<workbook><sheets>{'<sheet/>' * 50_000}</sheets></workbook>"),
+            ("[Content_Types].xml", f"<Types>{'<Default/>' * 50_000}</Types>"),
+            ("docProps/core.xml", f"<x>{'<y/>' * 50_000}</x>"),
+            ("xl/sharedStrings.xml", f"<sst>{'<si/>' * 300_001}</sst>"),
+            ("xl/worksheets/sheet1.xml", f"<worksheet><sheetData><row>{'<c/>' * 50_001}</row></sheetData></worksheet>"),
+            ("xl/worksheets/sheet1.xml", f"<worksheet><x:sheetData>{'<x:row/>' * 1_000_001}</x:sheetData></worksheet>"),
+        ],
+        ids=["styles", "blanks", "sheets", "types", "properties", "strings", "one-row", "rows"],
+    )
+    def test_a_part_that_is_parsed_into_a_hundred_times_its_size(self, part, content):
+        file = self.replaced(part, content)
+        assert len(file) < 2**17
+        started = time.process_time()
+        assert "unpacks to too much" in refused("x.xlsx", file)
+        assert time.process_time() - started < 2
+
+    def test_a_sheet_does_not_pass_as_another_part(self):
+        types = "<Types><Override PartName='/xl/worksheets/sheet1.xml' ContentType='x.sharedStrings+xml'/></Types>"
+        assert "no workbook" in refused("x.xlsx", self.replaced("[Content_Types].xml", types))
+        assert "no workbook" in refused("x.xlsx", self.replaced("[Content_Types].xml", types.replace("w", "&#119;")))
+
+    def test_what_a_busy_workbook_holds_is_read(self):
+        book = openpyxl.Workbook()
+        book.active.append(["title", "solution"])
+        for number in range(4_000):
+            book.active.append([f"A {number}", f"B {number}"])
+            if number < 500:
+                book.active.cell(number + 2, 1).font = Font(color=f"{number:06X}", bold=True)
+                book.active.cell(number + 2, 2).number_format = f"0.{number}"
+        book.create_sheet("other").append(["x"])
+        file = io.BytesIO()
+        book.save(file)
+        with zipfile.ZipFile(file, "a") as archive:
+            archive.writestr("xl/media/picture.png", b"\0" * 3 * 2**20)
+        assert len(read("x.xlsx", file.getvalue())) == 4_000
+
+    def replaced(self, part, content):
+        """A workbook with a part put in, in place of its own where it has one."""
+        file, whole = io.BytesIO(), io.BytesIO(workbook(["title"], ["A"]))
+        with zipfile.ZipFile(whole) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+            for entry in old.infolist():
+                if entry.filename != part:
+                    new.writestr(entry.filename, old.read(entry))
+            new.writestr(part, content)
+        return file.getvalue()
 
     def test_many_entries(self):
         file = io.BytesIO()

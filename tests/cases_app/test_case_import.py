@@ -102,6 +102,35 @@ def test_then_it_is_done_by_the_services(reviewer):
     }
 
 
+def test_the_job_keeps_what_the_file_says_and_no_copy_of_the_case(reviewer):
+    case = CaseFactory(enriched=True, root_cause="What stands.")
+    prepared(reviewer, {"case_id": str(case.pk), "solution": "Better."}, {"title": "New"})
+    contents = [item["content"] for item in BulkPart.objects.get().items]
+    assert contents == [{"solution": "Better."}, {"title": "New"}]
+
+
+def test_large_rows_come_in_parts_that_a_packet_holds(reviewer):
+    text = "\n\"'\\" * 50_000  # each of these takes three or four bytes on the way
+    job = prepare_import(
+        name="cases.jsonl",
+        file=lines(*({"title": f"Row {number}", "root_cause": text, "solution": text} for number in range(12))),
+        actor=reviewer,
+    )
+    sizes = [len(json.dumps(part.items)) for part in job.parts.all()]
+    assert len(sizes) > 1
+    assert max(sizes) < 2.1 * 2**20
+    assert go(job, reviewer).done == 12
+    assert CaseLibrary.objects.filter(solution=text).count() == 12
+
+
+def test_one_row_as_large_as_a_file_may_hold(reviewer):
+    text = "\x01" * 2**20
+    job = prepare_import(
+        name="cases.csv", file=io.BytesIO(f"title,root_cause,solution\nA,{text},{text}\n".encode()), actor=reviewer
+    )
+    assert go(job, reviewer).done == 1
+
+
 def test_the_same_file_again_has_nothing_new(reviewer):
     go(prepared(reviewer, WHOLE, {**WHOLE, "title": "Disk"}), reviewer)
     with pytest.raises(InvalidInputError, match="Nothing in this file is new"):
