@@ -9,14 +9,10 @@ from sessions_app.hints import hint_on_commit
 from sessions_app.models import DiagnosisSession
 from sessions_app.services import pruning
 
-HINT_SESSIONS = 50
-"""Sessions a message: a large batch is shared among the workers."""
-
 
 def wake_evaluation(session_ids: list[str], **_: Any) -> None:
     """Ask the worker to score these sessions once they are committed."""
-    for start in range(0, len(session_ids), HINT_SESSIONS):
-        hint_on_commit(tasks.evaluate_sessions, session_ids[start : start + HINT_SESSIONS])
+    hint_on_commit(tasks.evaluate_sessions, session_ids)
 
 
 def forget_traces(instance: DiagnosisSession, **_: Any) -> None:

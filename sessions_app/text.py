@@ -23,7 +23,7 @@ MAX_JSON_INTEGER = 2**63
 
 REPLACEMENT = "\ufffd"
 _ID = re.compile(r"[!-~]{1,64}")
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_ALIKE = bytes.maketrans(b"123456789[", b"000000000{")
 _LONG_NUMBER = b"0" * 20
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -104,12 +104,13 @@ def _is_plainly_storable(value: Any, max_chars: int) -> bool:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return False
+    alike = encoded.translate(_ALIKE)  # what is looked for in it, a regular expression finds in 15 times the time
     return (
         len(encoded) <= max_chars
-        and encoded.count(b"{") + encoded.count(b"[") <= MAX_JSON_DEPTH
+        and alike.count(b"{") <= MAX_JSON_DEPTH
+        and _LONG_NUMBER not in alike
         and b"\\u0000" not in encoded
         and b"null" not in encoded
-        and _LONG_NUMBER not in encoded.translate(_DIGITS)  # a regular expression takes 15 times as long
     )
 
 

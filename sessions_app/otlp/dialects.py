@@ -296,12 +296,19 @@ class _Told:
     __slots__ = ("_facts", "numbered")
 
     def __init__(self, attributes: Mapping[str, Any]) -> None:
-        self.numbered = {name: value for name, value in attributes.items() if _NUMBERED.search(name)}
+        self.numbered: dict[str, Any] = {}
         self._facts: dict[str, list[tuple[int, Any]]] = {}
         for name, value in attributes.items():
-            if name in _MEANINGS and value is not None and value != "":
-                for fact, rank in _MEANINGS[name]:
+            if (meanings := _MEANINGS.get(name)) is None:
+                if _NUMBERED.search(name):
+                    self.numbered[name] = value
+            elif value is not None and value != "":
+                for fact, rank in meanings:
                     self._facts.setdefault(fact, []).append((rank, value))
+
+    def tells_any(self, facts: frozenset[str]) -> bool:
+        """Whether any of these facts is told."""
+        return not facts.isdisjoint(self._facts)
 
     def get(self, fact: str) -> Any:
         """The first attribute of the table that is there and not empty."""
@@ -328,7 +335,9 @@ for _fact, _names in FIELDS.items():
 
 
 def _read_session(facts: SpanFacts, told: _Told) -> None:
-    """What any span may say of the whole session, an HTTP span too."""
+    """What any span may say of the whole session, an HTTP span too. Most say nothing."""
+    if not told.tells_any(_OF_SESSIONS):
+        return
     if session_id := _text(told, "session_id"):
         if not is_id(session_id):
             raise BadFactError("diagnosis.session.id must be 1 to 64 printable ASCII characters without spaces.")
@@ -344,6 +353,9 @@ def _read_session(facts: SpanFacts, told: _Told) -> None:
         facts["consent"] = _is_true(consent)
     if metadata := _object(told.get("metadata"), "metadata"):
         facts["metadata"] = metadata
+
+
+_OF_SESSIONS = frozenset(("session_id", "conversation", "user", "agent_flow", "consent", "metadata"))
 
 
 def _read_outcome(facts: SpanFacts, span: Span, told: _Told) -> None:
@@ -451,6 +463,8 @@ def _within(messages: list[Message], limit: int) -> list[Message]:
 
 
 def _cut(message: Message, limit: int) -> Message:
+    if len(message["content"]) <= limit:
+        return message
     return {**message, "content": cut(message["content"], limit)}
 
 
@@ -494,6 +508,8 @@ _USAGE: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def _read_evaluation(facts: SpanFacts, span: Span, told: _Told) -> None:
     """The agent's word on itself; people's annotations go their own way, as feedback."""
+    if not (span.events or told.numbered or told.tells_any(_SELF_EVALUATION)):
+        return
     said = parsed(told.get("self_evaluation"))
     evaluation: dict[str, Any] = _object(said, "text") if isinstance(said, dict) else {}
     people: list[dict[str, Any]] = []
@@ -510,6 +526,9 @@ def _read_evaluation(facts: SpanFacts, span: Span, told: _Told) -> None:
         facts["self_evaluation"] = evaluation
     if people:
         facts["judgements"] = people
+
+
+_SELF_EVALUATION = frozenset(("self_evaluation",))
 
 
 def _take_evaluation(evaluation: dict[str, Any], people: list[dict[str, Any]], row: Mapping[str, Any], at: int) -> None:

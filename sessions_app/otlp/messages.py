@@ -102,7 +102,7 @@ def _of_list(value: list[Any], role: str, depth: int) -> Iterator[Message]:
 def _of_object(value: dict[str, Any], role: str, depth: int) -> Iterator[Message]:
     kind = _kind(value)
     if not kind and "role" in value and isinstance(value.get("parts"), list):  # the conventions' own form
-        yield _message(value, value["parts"], role)
+        yield _text_message(value) or _message(value, value["parts"], role)
     elif kind == "constructor" and isinstance(value.get("kwargs"), dict):  # LangChain's serialised classes
         names = value.get("id")
         name = names[-1] if isinstance(names, list) and names else ""
@@ -217,6 +217,17 @@ def _message(value: Mapping[str, Any], content: Any, role: str) -> Message:
     return said.message(spoken)
 
 
+def _text_message(value: dict[str, Any]) -> Message | None:
+    """A message of one text and nothing else, in the conventions' form, as most are; None for any other."""
+    role, parts = ROLES.get(value["role"]) if isinstance(value["role"], str) else None, value["parts"]
+    if role is None or len(value) != 2 or len(parts) != 1 or not isinstance(part := parts[0], dict):  # noqa: PLR2004
+        return None
+    text = part.get("content")
+    if len(part) != 2 or part.get("type") != "text" or not isinstance(text, str):  # noqa: PLR2004
+        return None
+    return _plain(role, text)
+
+
 def _is_tool_result(part: Any) -> bool:
     return isinstance(part, dict) and (part.get("type") in TOOL_ROLE_PARTS or "function_response" in part)
 
@@ -265,6 +276,8 @@ class _Said:
 
 def indexed(attributes: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
     """The attributes `prefix.0.…`, `prefix.1.…`, grouped by number, in order."""
+    if not attributes:  # of most spans, which are asked for many prefixes
+        return []
     start = len(prefix) + 1
     found: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():

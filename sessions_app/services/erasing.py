@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from sessions_app.errors import ConflictError
 from sessions_app.models import ErasedId
 from sessions_app.privacy import fingerprint
+from sessions_app.services.bulk import select
 
 
 class ErasedError(ConflictError):
@@ -29,7 +30,5 @@ def remember_erased(ids: Collection[str]) -> None:
 
 def erased_among(ids: Collection[str]) -> set[str]:
     """Those of these ids that were erased. One query by primary key."""
-    if not ids:
-        return set()
     names = {fingerprint(each): each for each in ids}
-    return {names[found] for found in ErasedId.objects.filter(pk__in=names).values_list("pk", flat=True)}
+    return {names[found.fingerprint] for found in select(ErasedId, "fingerprint", names)}

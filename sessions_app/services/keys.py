@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from sessions_app.errors import InvalidInputError
 from sessions_app.models import ApiKey, Scope
+from sessions_app.services.bulk import select
 
 USED_RESOLUTION = timedelta(minutes=1)
 """`last_used_at` is written at most this often, so that reading a key costs no write."""
@@ -46,8 +47,8 @@ def create_key(*, name: str, scopes: Collection[str], owner: AbstractUser | None
 
 def find_key(secret: str) -> ApiKey | None:
     """The valid key with this text, or None."""
-    row = ApiKey.objects.valid().filter(digest=_digest(secret)).first()
-    if row is None:
+    row = next(iter(select(ApiKey, "digest", [_digest(secret)])), None)
+    if row is None or row.is_revoked:
         return None
     now = timezone.now()
     if row.last_used_at is None or row.last_used_at < now - USED_RESOLUTION:

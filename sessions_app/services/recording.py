@@ -35,7 +35,7 @@ from sessions_app.db import in_transaction, is_passing
 from sessions_app.errors import DomainError, InvalidInputError, UnknownObjectError
 from sessions_app.models import FINISHED, AgentStep, DiagnosisSession, Status, ToolInvocation
 from sessions_app.records import PlacedInvocation, SessionData, StepData, StepKey, placed_invocations, step_keys
-from sessions_app.services.bulk import insert, new_row, upsert
+from sessions_app.services.bulk import insert, new_row, select, upsert
 from sessions_app.services.erasing import ErasedError, erased_among
 from sessions_app.text import UnstorableJSONError, clean_json
 
@@ -68,11 +68,16 @@ def record_sessions(
 ) -> list[Recorded]:
     """Write `items` in one transaction; the same session may stand in several.
 
-    `locked` are those of their sessions that exist, where the caller has locked them (`lock_sessions`).
+    `locked` are those of their sessions that exist, where the caller has locked them (`lock_sessions`) and knows that
+    none of the others was erased.
     Raises UnknownObjectError when `must_exist` and a session does not, ErasedError when it was erased.
     """
     session_ids = {item["session_id"] for item in items}
-    book = _Book.open(session_ids, lock_sessions(session_ids) if locked is None else locked, must_exist=must_exist)
+    if locked is None:
+        locked = lock_sessions(session_ids)
+        if erased := erased_among(session_ids - locked.keys()):
+            raise ErasedError(min(erased))
+    book = _Book.open(session_ids, locked, must_exist=must_exist)
     book.load_children(items)
     for item in items:
         book.take(item)
@@ -82,8 +87,7 @@ def record_sessions(
 
 def lock_sessions(session_ids: Collection[str]) -> dict[str, DiagnosisSession]:
     """Those of these sessions that exist, locked in the order of their ids."""
-    rows = DiagnosisSession.objects.select_for_update().filter(session_id__in=session_ids).order_by("session_id")
-    return {row.session_id: row for row in rows}
+    return {row.session_id: row for row in select(DiagnosisSession, "session_id", session_ids, lock=True)}
 
 
 def record_batch(items: Sequence[SessionData]) -> Iterator[Recorded | Refused]:
@@ -165,8 +169,6 @@ class _Book:
         now = timezone.now()
         sessions = dict(locked)
         missing = session_ids - sessions.keys()
-        if erased := erased_among(missing):
-            raise ErasedError(min(erased))
         if missing and must_exist:
             raise UnknownObjectError(gettext("There is no session %(id)s.") % {"id": min(missing)})
         for session_id in missing:
@@ -582,13 +584,14 @@ def _is_said(value: Any) -> bool:
 def _merge(row: models.Model, values: dict[str, Any], *, is_exact: bool = False) -> set[str]:
     """Set what was said and differs; returns the names of the fields set. Nothing becomes emptier, unless exact."""
     changed: set[str] = set()
+    stored = row.__dict__
     for name, said in values.items():
         value = said
-        if not _is_said(said):
+        if not said and not _is_said(said):
             if not is_exact:
                 continue
             value = getattr(_blank(type(row)), name) if said is None else said
-        if getattr(row, name) != value:
-            setattr(row, name, value)
+        if stored[name] != value:
+            stored[name] = value
             changed.add(name)
     return changed

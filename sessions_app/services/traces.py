@@ -9,6 +9,7 @@ traces are read, so of two at once the second sees what the first wrote.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from sessions_app.otlp.projection import Spans, explicit_session_id, project
 from sessions_app.otlp.spans import Span
 from sessions_app.records import SessionData
 from sessions_app.rules import RULE_KEYS
-from sessions_app.services.bulk import insert, new_row, upsert
+from sessions_app.services.bulk import insert, new_row, select, upsert
 from sessions_app.services.erasing import erased_among
 from sessions_app.services.recording import lock_sessions, record_sessions
 
@@ -37,6 +38,8 @@ MAX_SPANS = 10_000
 MAX_LEDGER_BYTES = 8 * 1024 * 1024
 """Of one trace, compressed: half of the packet that MariaDB takes."""
 _COMPRESSION = 3
+
+_own = threading.local()  # a compressor takes as long to make as to use, and serves one thread
 
 Traces = dict[str, dict[str, SpanFacts]]
 """Trace id → span id → facts."""
@@ -119,11 +122,11 @@ class _Ledgers:
     @classmethod
     def open(cls, traces: Traces) -> _Ledgers:
         """Lock the ledgers that exist, merge what arrived."""
-        locked = OtlpTrace.objects.select_for_update().filter(trace_id__in=traces).order_by("trace_id")
-        book = cls({row.trace_id: row for row in locked})
+        book = cls({row.trace_id: row for row in select(OtlpTrace, "trace_id", traces, lock=True)})
         for trace_id, spans in sorted(traces.items()):
             book._take(trace_id, spans)
-        book._refuse_erased()
+        book.locked = lock_sessions(book._affected)
+        book._refuse_erased()  # now, for whoever erases a session holds its lock
         book._read_others()
         return book
 
@@ -144,9 +147,8 @@ class _Ledgers:
         self.sessions[trace_id] = explicit_session_id(merged) or trace_id
 
     def _refuse_erased(self) -> None:
-        """Late spans of a session that was erased, also those that do not name it."""
-        moved = (each for each in self.sessions.items() if self._former(each[0]) != each[1])
-        erased = erased_among({name for each in moved for name in each})
+        """Refuse late spans of a session that was erased, also those that do not name it."""
+        erased = erased_among({name for each in self.sessions.items() for name in each})
         for trace_id in [each for each in self.merged if each in erased or self.sessions[each] in erased]:
             self.refused[trace_id] = "Its session was erased."
             del self.stored[trace_id], self.merged[trace_id], self.packed[trace_id], self.sessions[trace_id]
@@ -160,12 +162,9 @@ class _Ledgers:
         return {session_id for session_id in (*self.sessions.values(), *former) if session_id}
 
     def _read_others(self) -> None:
-        affected = self._affected
-        if not affected:
-            return
-        self.locked = lock_sessions(affected)
-        for row in OtlpTrace.objects.filter(session_id__in=affected).exclude(trace_id__in=self.merged):
-            self.others.setdefault(row.session_id, {})[row.trace_id] = {} if row.closed_at else _unpack(row)
+        for row in select(OtlpTrace, "session_id", self._affected):
+            if row.trace_id not in self.merged:
+                self.others.setdefault(row.session_id, {})[row.trace_id] = {} if row.closed_at else _unpack(row)
 
     def refuse_closed_sessions(self) -> None:
         """A session cannot be derived from a part of its traces."""
@@ -273,7 +272,10 @@ def _merge_spans(stored: dict[str, SpanFacts], arrived: dict[str, SpanFacts]) ->
 
 
 def _pack(spans: dict[str, SpanFacts]) -> bytes:
-    return zstandard.compress(msgspec.json.encode(spans), _COMPRESSION)
+    if (compressor := getattr(_own, "compressor", None)) is None:
+        compressor = _own.compressor = zstandard.ZstdCompressor(_COMPRESSION)
+    packed: bytes = compressor.compress(msgspec.json.encode(spans))
+    return packed
 
 
 def _unpack(row: OtlpTrace) -> dict[str, SpanFacts]:
