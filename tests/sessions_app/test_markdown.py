@@ -98,9 +98,9 @@ def test_images_are_not_fetched():
     ],
 )
 def test_time_is_bounded(unit):
-    started = time.perf_counter()
+    started = time.thread_time()  # of the processor: another test beside it does not count
     render_markdown(unit * MAX_CHARS)
-    assert time.perf_counter() - started < 3  # a tenth of that on an idle machine
+    assert time.thread_time() - started < 3  # a tenth of that on an idle machine
 
 
 def test_a_table_cannot_grow_out_of_a_few_characters():
