@@ -445,6 +445,7 @@ LOGGING: dict[str, Any] = {
         "celery.app.trace": {"level": "WARNING"},  # and one for each task
         "celery.worker.strategy": {"level": "WARNING"},
         "kombu.connection": {"level": "ERROR"},
+        "httpcore2": {"level": "WARNING"},  # at DEBUG it would write down what receivers of webhooks answer
     },
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socketserver
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ class Receiver(socketserver.ThreadingTCPServer):
         self.requests: list[Received] = []
         self.replies: list[Reply] = []
         self.over = threading.Event()
+        self.context: ssl.SSLContext | None = None
 
     @property
     def url(self) -> str:
@@ -84,8 +86,18 @@ class _Talk(socketserver.StreamRequestHandler):
     server: Receiver
     rfile: BufferedReader
 
+    def setup(self) -> None:
+        if self.server.context:
+            self.request = self.server.context.wrap_socket(
+                self.request, server_side=True, do_handshake_on_connect=False
+            )
+        super().setup()
+
     def handle(self) -> None:
-        line = self.rfile.readline().decode("latin-1")
+        try:
+            line = self.rfile.readline().decode("latin-1")
+        except OSError:  # who did not like the certificate has hung up
+            return
         if not line.startswith("POST "):
             return
         headers = parse_headers(self.rfile)
@@ -101,9 +113,13 @@ class _Talk(socketserver.StreamRequestHandler):
 
 
 @contextmanager
-def receiver() -> Iterator[Receiver]:
-    """A receiver for as long as the block lasts."""
+def receiver(certificate: tuple[str, str] | None = None) -> Iterator[Receiver]:
+    """A receiver for as long as the block lasts; with a certificate and its key (files) it speaks TLS."""
     with Receiver() as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            server.context = context
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

@@ -26,7 +26,7 @@ from unfold.widgets import (
 
 from feedback_app.alerts.words import why_failed
 from feedback_app.models import AlertChannel, AlertDelivery, AlertKind, AlertRule, AlertState
-from feedback_app.services import alert_rules, alert_sending
+from feedback_app.services import alert_rules, alert_sending, alerts
 from feedback_app.services.alert_rules import RuleData
 from feedback_app.services.reports import leads
 from sessions_app.errors import ConflictError, InvalidInputError
@@ -34,7 +34,6 @@ from sessions_app.forms import ServiceForm
 from sessions_app.pages import HTTP_CONFLICT, ObjectPageAdmin
 from sessions_app.paging import BoundedPaginator
 from sessions_app.templatetags.desk import badge, excerpt, moment, nothing
-from sessions_app.text import MAX_ID_LENGTH
 
 MAX_KEY_DIGITS = 18
 DELIVERIES_SHOWN = 20
@@ -56,14 +55,14 @@ class AlertForm(ServiceForm):
     THRESHOLDS: Mapping[str, str] = {AlertKind.OVERDUE: "overdue_from", AlertKind.SATISFACTION: "below_percent"}
     """Kind → the field that holds its threshold."""
 
-    name = forms.CharField(label=gettext_lazy("Name"), max_length=100, widget=UnfoldAdminTextInputWidget)
+    # No `max_length`: a browser would cut silently what is pasted; the service says that it is too long.
+    name = forms.CharField(label=gettext_lazy("Name"), widget=UnfoldAdminTextInputWidget)
     kind = forms.ChoiceField(
         label=gettext_lazy("What is told"), choices=AlertKind.choices, widget=UnfoldAdminSelectWidget
     )
     agent_id = forms.CharField(
         label=gettext_lazy("Agent"),
         required=False,
-        max_length=MAX_ID_LENGTH,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false"}),
         help_text=gettext_lazy("With all its versions: ops is ops/2 too. Empty: every agent."),
     )
@@ -91,7 +90,6 @@ class AlertForm(ServiceForm):
     url = forms.CharField(
         label=gettext_lazy("Address"),
         required=False,
-        max_length=500,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false", "inputmode": "url"}),
         help_text=gettext_lazy("https://… It gets JSON, signed as Standard Webhooks says."),
     )
@@ -327,6 +325,7 @@ class AlertRuleAdmin(ObjectPageAdmin):
             "deliveries": [(row, _state_badge(row.state), _outcome(row)) for row in deliveries],
             "all_url": f"{reverse('admin:feedback_app_alertdelivery_changelist')}?alert={rule.pk}",
             "has_mail_server": bool(settings.EMAIL_URL),
+            "reaches_nobody": not alerts.recipients(rule),
         }
         return self.page(request, rule, context, status=status)
 

@@ -39,7 +39,7 @@ from sessions_app.text import is_id
 MAX_THRESHOLD = 10_000
 MAX_DAYS = 90
 PERCENT = 100
-MAX_PORT = 65_535
+MAX_NAME_CHARS, MAX_URL_CHARS = 100, 500
 SECRET_SHOWN = 10
 BOTH_SIGN_FOR = timedelta(hours=24)
 """After a new secret: time to give it to the receiver."""
@@ -160,8 +160,10 @@ def _checked(data: RuleData) -> tuple[dict[str, Any], list[Any]]:
     """The columns, and the people named. Raises InvalidInputError with what is wrong with which field."""
     errors: dict[str, list[str]] = {}
     name = data["name"].strip()
-    if not name or not name.isprintable():
-        errors["name"] = [_("An alert needs a name of one line.")]
+    if not name or not name.isprintable() or len(name) > MAX_NAME_CHARS:
+        errors["name"] = [
+            _("An alert needs a name of one line, of at most %(most)s characters.") % {"most": MAX_NAME_CHARS}
+        ]
     if data["kind"] not in AlertKind.values or data["channel"] not in AlertChannel.values:
         raise InvalidInputError(_("Choose what is told, and how."))
     asked = _ASKED[AlertKind(data["kind"])]
@@ -201,6 +203,8 @@ def object_to_url(url: str) -> str | None:
         host, port = parts.hostname, parts.port
     except ValueError:
         return _("This is no address.")
+    if len(url) > MAX_URL_CHARS:
+        return _("An address has at most %(most)s characters.") % {"most": MAX_URL_CHARS}
     if parts.scheme not in ("http", "https") or not host or port == 0:
         return _("An address begins with https:// or http:// and names a host.")
     if not (url.isascii() and url.isprintable() and " " not in url):

@@ -79,7 +79,7 @@ def post(
         failure: str = _judged(status_code)
     except UnreachableHostError as error:
         failure = Failure.REFUSED_ADDRESS if error.is_refused else Failure.UNKNOWN_HOST
-    except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError) as error:
+    except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
         # Who has said how it ends has said enough: an answer that breaks off is no reason to send again.
         failure = _named(error) if status_code is None else _judged(status_code)
     return Outcome(failure, status_code, answer, round((time.monotonic() - began) * 1000))
@@ -109,7 +109,7 @@ def _judged(status_code: int) -> str:
 def _named(error: Exception) -> Failure:
     if isinstance(error, httpcore.TimeoutException):
         return Failure.TIMEOUT
-    if isinstance(error, ssl.SSLError) or isinstance(error.__cause__, ssl.SSLError):
+    if isinstance(error, _TlsError):
         return Failure.TLS
     return Failure.UNREACHABLE if isinstance(error, httpcore.ConnectError) else Failure.BROKEN
 
@@ -125,6 +125,10 @@ def _beginning(stream: Iterable[bytes]) -> str:
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError):
         pass  # the status has been given
     return printable(read[:ANSWER_BYTES].decode("utf-8", "replace"))
+
+
+class _TlsError(httpcore.ConnectError):
+    """The connection stands, but cannot be encrypted for the name that was asked for."""
 
 
 class _CheckedBackend(httpcore.NetworkBackend):
@@ -178,7 +182,11 @@ class _TimedStream(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         """The same, encrypted."""
         left = _left(self._deadline, httpcore.ConnectTimeout)
-        return _TimedStream(self._stream.start_tls(ssl_context, server_hostname, left), self._deadline)
+        try:
+            stream = self._stream.start_tls(ssl_context, server_hostname, left)
+        except httpcore.ConnectError as error:
+            raise _TlsError from error
+        return _TimedStream(stream, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:
         """What the socket knows."""

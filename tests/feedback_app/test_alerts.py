@@ -648,6 +648,8 @@ def test_without_a_mail_server_the_record_says_so(lead):
     [
         pytest.param({"name": " "}, "name", id="no-name"),
         pytest.param({"name": "a\nBcc: b"}, "name", id="two-lines"),
+        pytest.param({"name": "a" * 101}, "name", id="long-name"),
+        pytest.param({"url": f"https://example.org/{'a' * 500}"}, "url", id="long-address"),
         pytest.param({"url": ""}, "url", id="no-address"),
         pytest.param({"url": "ftp://example.org/"}, "url", id="no-http"),
         pytest.param({"url": "file:///etc/passwd"}, "url", id="file"),

@@ -96,6 +96,15 @@ def test_an_alert_by_mail_names_leads_only(client, as_lead, reviewer):
     assert AlertRule.objects.count() == 1
 
 
+def test_an_alert_that_reaches_nobody_says_so(client, as_lead):
+    other = UserFactory(username="boss", role="Lead")
+    said = data(kind="queue_overdue", threshold=1, channel="email", recipients=[other.pk])
+    rule, _ = alert_rules.create_rule(**said)
+    assert "Nobody gets this" not in html_of(client.get(rule_page(rule)))
+    other.groups.clear()
+    assert "Nobody gets this" in html_of(client.get(rule_page(rule)))
+
+
 def test_a_change_over_somebody_elses_is_shown_and_then_taken(client, as_lead):
     rule, _ = alert_rules.create_rule(**data())
     alert_rules.change_rule(rule_id=rule.pk, version=0, **data(name="Theirs"))

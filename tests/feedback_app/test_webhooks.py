@@ -5,14 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import shutil
+import subprocess
 import time
 from datetime import UTC, datetime
 
 import pytest
 
+from feedback_app.checks import check_alert_hosts
 from feedback_app.webhooks.addresses import Allowed, UnreachableHostError, reachable_addresses, system_addresses
 from feedback_app.webhooks.posting import ANSWER_CHARS, Failure, post
 from feedback_app.webhooks.signing import secret_text, signed_headers
+from tests import absent
 from tests.receiver import receiver
 
 LOCAL = Allowed.of(["127.0.0.1"])
@@ -239,6 +243,55 @@ def test_https_asks_for_a_certificate_that_the_system_trusts():
         outcome = post(server.url.replace("http:", "https:"), b"{}", {}, allowed=LOCAL, seconds=2)
     assert outcome.failure in (Failure.TLS, Failure.UNREACHABLE)
     assert server.requests == []
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A key and a certificate for hook.example, which nobody trusts yet."""
+    if not shutil.which("openssl"):
+        absent("openssl is absent: apt-get install openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made += ["-keyout", str(key), "-out", str(certificate), "-days", "2", "-subj", "/CN=hook.example"]
+    made += ["-addext", "subjectAltName=DNS:hook.example"]
+    subprocess.run(made, check=True, capture_output=True)
+    return key, certificate
+
+
+@pytest.mark.parametrize(
+    ("host", "is_trusted", "failure"),
+    [
+        pytest.param("hook.example", True, "", id="trusted"),
+        pytest.param("other.example", True, Failure.TLS, id="of-another-name"),
+        pytest.param("hook.example", False, Failure.TLS, id="of-nobody-we-trust"),
+    ],
+)
+def test_a_certificate_is_asked_for_the_name_though_the_connection_goes_to_the_address(
+    certificate, host, is_trusted, failure, monkeypatch
+):
+    key, path = certificate
+    if is_trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    with receiver(certificate=(str(path), str(key))) as server:
+        port = server.url.rpartition(":")[2]
+        url = f"https://{host}:{port}/"
+        outcome = post(url, b"{}", {}, allowed=LOCAL, resolve=resolving(["127.0.0.1"]), seconds=3)
+    assert (outcome.failure, len(server.requests)) == (failure, 0 if failure else 1)
+
+
+def test_of_several_addresses_the_next_is_tried_where_nobody_listens():
+    with receiver() as server:
+        port = server.url.rpartition(":")[2]
+        resolve = resolving(["127.0.0.2", "127.0.0.1"])
+        outcome = post(f"http://hook.example:{port}/", b"{}", {}, allowed=Allowed.of(["127.0.0.0/8"]), resolve=resolve)
+    assert outcome.status_code == 200
+
+
+@pytest.mark.parametrize(("hosts", "found"), [([], 0), (["hooks.internal", "10.2.0.0/16"], 0), (["10.2.0.1/16"], 1)])
+def test_a_setting_that_names_no_network_is_told_at_the_start(settings, hosts, found):
+    settings.ALERT_ALLOWED_PRIVATE_HOSTS = hosts
+    assert [each.id for each in check_alert_hosts()] == ["feedback_app.E003"] * found
 
 
 def test_this_machine_resolves_its_own_name():
