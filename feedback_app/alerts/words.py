@@ -54,10 +54,11 @@ class Words(NamedTuple):
     items: list[Item]
 
 
-LOST_SECRET, NO_MAIL_SERVER, SWITCHED_OFF = "lost_secret", "no_mail_server", "switched_off"
+LOST_SECRET, NO_MAIL_SERVER, SWITCHED_OFF, DIED = "lost_secret", "no_mail_server", "switched_off", "died"
 FAILURES: Mapping[str, Any] = {
     LOST_SECRET: gettext_lazy("SECRET_KEY has changed, and the webhook's secret with it: make a new one."),
     NO_MAIL_SERVER: gettext_lazy("No mail server is set (EMAIL_URL)."),
+    DIED: gettext_lazy("The worker ended each time it was to send this."),
     SWITCHED_OFF: gettext_lazy("The alert was switched off."),
     Failure.REFUSED_ADDRESS: gettext_lazy(
         "Leads to a private address, which ALERT_ALLOWED_PRIVATE_HOSTS does not name."

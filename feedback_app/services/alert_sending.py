@@ -27,7 +27,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from feedback_app.alerts.mail import alert_mail
-from feedback_app.alerts.words import LOST_SECRET, NO_MAIL_SERVER, body_of
+from feedback_app.alerts.words import DIED, LOST_SECRET, NO_MAIL_SERVER, body_of
 from feedback_app.models import AlertChannel, AlertDelivery, AlertRule, AlertState
 from feedback_app.services import alert_rules, alerts
 from feedback_app.services.reports import language_of, leads
@@ -40,6 +40,8 @@ logger = structlog.get_logger(__name__)
 
 BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 2 * 3600, 6 * 3600))
 """From one try to the next; after the last is tried and failed, it is given up."""
+MOST_ATTEMPTS = 2 * (len(BACKOFF) + 1)
+"""Of processes that die before they can tell what came of a try."""
 LONGEST_PAUSE = timedelta(minutes=1)
 """Of a receiver after a try that failed, whatever else waits for it."""
 LEASE = timedelta(seconds=30)
@@ -79,9 +81,8 @@ def send_webhooks(*, until: float = inf, resolve: Resolve = system_addresses, se
             late = [future for future, (_d, deadline) in running.items() if deadline <= time.monotonic()]
             for future in done or late:
                 delivery, _deadline = running.pop(future)
-                outcome = (
-                    future.result() if future in done else Outcome(Failure.TIMEOUT, None, "", round(seconds * 1000))
-                )
+                late_outcome = Outcome(Failure.TIMEOUT, None, "", round(seconds * 1000))
+                outcome = _outcome_of(future) if future in done else late_outcome
                 sent += _record(delivery, outcome)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -118,6 +119,9 @@ def _claimed(most: int) -> list[AlertDelivery]:
 def _claim(delivery: AlertDelivery, now: datetime) -> bool:
     mine = AlertDelivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts, state=delivery.state)
     mine = mine.filter(Q(claimed_until=None) | Q(claimed_until__lt=now))
+    if delivery.attempts >= MOST_ATTEMPTS:
+        mine.update(state=AlertState.GIVEN_UP, failure=DIED)
+        return False
     taken = mine.update(claimed_until=now + LEASE, attempts=F("attempts") + 1, tried_at=now)
     delivery.attempts += taken
     return bool(taken)
@@ -125,14 +129,26 @@ def _claim(delivery: AlertDelivery, now: datetime) -> bool:
 
 def _submit(pool: ThreadPoolExecutor, delivery: AlertDelivery, resolve: Resolve, seconds: float) -> Future[Outcome]:
     """Read and sign what is to be sent, here, and hand it to a thread."""
+    failed: Future[Outcome] = Future()
     try:
         headers, body = _message(delivery)
     except alert_rules.SecretLostError:
-        failed: Future[Outcome] = Future()
         failed.set_result(Outcome(LOST_SECRET))
-        return failed
-    allowed = alert_rules.allowed_hosts()
-    return pool.submit(post, delivery.rule.url, body, headers, allowed=allowed, resolve=resolve, seconds=seconds)
+    except Exception as error:  # noqa: BLE001 - `_outcome_of` tells it: one that cannot be written holds up no other
+        failed.set_exception(error)
+    else:
+        allowed = alert_rules.allowed_hosts()
+        return pool.submit(post, delivery.rule.url, body, headers, allowed=allowed, resolve=resolve, seconds=seconds)
+    return failed
+
+
+def _outcome_of(tried: Future[Outcome]) -> Outcome:
+    """What came of it; of an error that nobody foresaw its name."""
+    error = tried.exception()
+    if error is None:
+        return tried.result()
+    logger.error("alert_not_written", error=type(error).__name__, exc_info=error)
+    return Outcome(type(error).__name__)
 
 
 def _message(delivery: AlertDelivery) -> tuple[dict[str, str], bytes]:
@@ -212,6 +228,9 @@ def _post_mail(rule: AlertRule, deliveries: Sequence[AlertDelivery], person: Any
         with translation.override(language_of(person.pk)):
             alert_mail(rule, deliveries, person.email).send()
     except (SMTPException, OSError, ValueError) as error:  # the server, the network, an address that is none
+        failure = type(error).__name__
+    except Exception as error:  # one mail that cannot be written holds up no other
+        logger.exception("alert_not_written")
         failure = type(error).__name__
     return Outcome(failure, None, "", round((time.monotonic() - began) * 1000))
 

@@ -501,6 +501,28 @@ def test_what_a_process_left_when_it_died_is_sent_by_another(server):
     assert alert_sending.send_webhooks() == 1
 
 
+def test_one_that_cannot_be_written_holds_up_no_other(server, mails, lead):
+    for rule in (hook(server, kind="queue_overdue", threshold=1)[0], by_mail(kind="queue_overdue", threshold=1)):
+        alerts.owe(rule, rule.kind, [alerts.Occurrence("broken", {})])
+        owed(rule)
+    assert alert_sending.send_webhooks() == 0
+    AlertRule.objects.update(held_until=None)
+    assert alert_sending.send_webhooks() == 1
+    watch_alerts()
+    broken = AlertDelivery.objects.filter(facts={}).values_list("state", "failure")
+    assert list(broken) == [("retried", "KeyError")] * 2
+
+
+def test_what_kills_each_process_that_sends_it_is_given_up(server):
+    rule, _secret = hook(server)
+    owed(rule)
+    ago = timezone.now() - timedelta(seconds=1)
+    AlertDelivery.objects.update(attempts=alert_sending.MOST_ATTEMPTS, state=AlertState.FAILED, claimed_until=ago)
+    alert_sending.send_webhooks()
+    assert AlertDelivery.objects.get().failure == "died"
+    assert server.requests == []
+
+
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:9/x", "http://localhost:9/", "http://[::1]:9/", "http://169.254.169.254/"]
 )
