@@ -16,6 +16,7 @@ from cases_app.services.moving import keep_former_version, keep_version, log
 from cases_app.suggestions.answers import split_answer
 from sessions_app.errors import ConflictError
 from sessions_app.models import DiagnosisSession, Verdict
+from sessions_app.services.bulk import insert, new_row, select_one
 
 
 def case_of_useful_session(session: DiagnosisSession) -> CaseLibrary | None:
@@ -98,13 +99,13 @@ def follow_answers(session_ids: Collection[str]) -> None:
 
 def _case_of(session: DiagnosisSession) -> CaseLibrary | None:
     """The session's case, or the one that it was merged into. Locked in the order of ids, as a merge locks them."""
-    own = CaseLibrary.objects.filter(diagnosis_id=session.session_id)
-    keys = own.values_list("pk", "merged_into_id").first()
-    if keys is None:
+    own = select_one(CaseLibrary, "diagnosis_id", session.session_id, ("merged_into_id",))
+    if own is None:
         return None
-    rows = CaseLibrary.objects.select_for_update().filter(pk__in=[key for key in keys if key]).order_by("pk")
+    keys = [key for key in (own.pk, own.merged_into_id) if key]
+    rows = CaseLibrary.objects.select_for_update().filter(pk__in=keys).order_by("pk")
     cases = {case.pk: case for case in rows}
-    case = cases.get(keys[0])
+    case = cases.get(own.pk)
     if case is None or case.merged_into_id is None:
         return case
     return cases.get(case.merged_into_id) or _case_of(session)  # merged since we looked
@@ -122,13 +123,15 @@ def _is_doubted(case: CaseLibrary) -> bool:
 
 def _create(session: DiagnosisSession) -> CaseLibrary:
     """Make it. Somebody who does not hold the session's lock may be first: then the caller's transaction runs again."""
-    case = CaseLibrary.objects.create(
+    case = new_row(
+        CaseLibrary,
         diagnosis_id=session.session_id,
         source_type=SourceType.AUTO,
         title=rules.title_of(session.query),
         root_cause=session.answer or "",
         solution=session.answer or "",
     )
+    insert(CaseLibrary, [case])
     log(case, "create", "", actor=None, reason=gettext_noop("A reader found the answer useful."))
     return case
 

@@ -14,6 +14,7 @@ from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, CaseVersion
 from sessions_app.errors import ConflictError, UnknownObjectError
 from sessions_app.services.anonymity import note_new_text
+from sessions_app.services.bulk import insert, new_row
 
 CONTENT = frozenset({"fault_category_id", "error_code", "title", "root_cause", "solution"})
 """The columns that people write."""
@@ -102,11 +103,13 @@ def _store(case: CaseLibrary, **columns: Any) -> None:
 
 def log(case: CaseLibrary, action: str, source: str, *, actor: AbstractBaseUser | None, reason: str = "") -> None:
     """One row of history: from `source` to where the case stands. Without an actor, a reader's verdict did it."""
-    CaseTransition.objects.create(
-        case=case,
+    transition = new_row(
+        CaseTransition,
+        case_id=case.case_id,
         action=action,
         from_state=source,
         to_state=case.status,
         actor_id=actor.pk if actor else None,
         reason=reason,
     )
+    insert(CaseTransition, [transition])

@@ -21,9 +21,14 @@ from sessions_app.db import in_transaction
 from sessions_app.errors import InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession, Verdict
 from sessions_app.services.anonymity import note_new_text
+from sessions_app.services.bulk import insert, new_row, select_one, update
 
 THUMBS = {Verdict.USEFUL: "up", Verdict.NOT_USEFUL: "down"}
 VERDICTS = {1.0: Verdict.USEFUL, -1.0: Verdict.NOT_USEFUL}
+
+_OF_EVENT = ("session_id", "agent_id", "feedback", "anonymised_at")
+_OF_VERDICT = (*_OF_EVENT, "query", "answer")
+"""What is read of a session; its other columns may be long."""
 
 
 class EventData(TypedDict):
@@ -96,13 +101,16 @@ def record_event(data: EventData) -> Outcome:
 
 @in_transaction
 def _store(data: EventData, reading: rules.Reading) -> Outcome:
-    session = DiagnosisSession.objects.select_for_update().filter(session_id=data["session_id"]).first()
+    is_verdict = data["type"] == EventType.THUMBS
+    wanted = _OF_VERDICT if is_verdict else _OF_EVENT
+    session = select_one(DiagnosisSession, "session_id", data["session_id"], wanted, lock=True)
     if session is None:
         raise UnknownObjectError(_("There is no session %(id)s.") % {"id": data["session_id"]})
     if repeat := _repeat_of(data):
         return repeat
-    event = AgentFeedback.objects.create(
-        session=session,
+    event = new_row(
+        AgentFeedback,
+        session_id=session.session_id,
         turn_id=data.get("turn_id") or session.session_id,
         agent_id=data.get("agent_id") or session.agent_id,
         type=data["type"],
@@ -113,8 +121,10 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
         client_event_id=data.get("client_event_id"),
         consent=data.get("consent", True),
     )
-    note_new_text(session.session_id if session.anonymised_at else None)
-    case_id = _apply_verdict(session, VERDICTS[reading.value]) if data["type"] == EventType.THUMBS else None
+    insert(AgentFeedback, [event])
+    if session.anonymised_at:
+        note_new_text(session.session_id)
+    case_id = _apply_verdict(session, VERDICTS[reading.value]) if is_verdict else None
     if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
         priority.refresh(session.session_id)
     return Outcome(event.id, case_id)
@@ -124,7 +134,7 @@ def _repeat_of(data: EventData) -> Outcome | None:
     client_event_id = data.get("client_event_id")
     if client_event_id is None:
         return None
-    known = AgentFeedback.objects.filter(client_event_id=client_event_id).first()
+    known = select_one(AgentFeedback, "client_event_id", client_event_id, ("session_id", "type"))
     if known is None:
         return None
     if (known.session_id, known.type) != (data["session_id"], data["type"]):
@@ -138,7 +148,8 @@ def _apply_verdict(session: DiagnosisSession, verdict: Verdict) -> uuid.UUID | N
     before = session.feedback
     if before != verdict:
         session.feedback = verdict
-        session.save(update_fields=["feedback", "updated_at"])
+        session.updated_at = timezone.now()
+        update(session, "feedback", "updated_at")
     if verdict == Verdict.USEFUL:
         if before == Verdict.NOT_USEFUL:
             triage.close_by_verdict(session)

@@ -1,4 +1,4 @@
-"""Many rows in a few statements of bounded size, written and read.
+"""Rows in a few statements of bounded size, written and read.
 
 Django's querysets do the same at four times the cost: half of a recording's time went into compiling statements of one
 shape. Here each table has its plan, made once: its columns, and for each how a value becomes a parameter or comes back.
@@ -10,19 +10,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
+from uuid import UUID
 
 from django.db import connection, models
 from django.db.models.base import ModelState
 from django.utils import timezone
 
-from sessions_app.fields import Utf8JSONField, dumps
-from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
+from sessions_app.fields import dumps
 
 STATEMENT_CHARS = 1_000_000
 """About how many characters one statement carries; MariaDB's packet is 16 MiB, and escaping may double a text."""
 
-AnyRow = TypeVar("AnyRow", DiagnosisSession, AgentStep, ToolInvocation, OtlpTrace)
-Stored = TypeVar("Stored", bound=models.Model)
+AnyRow = TypeVar("AnyRow", bound=models.Model)
 Adapter = Callable[[Any], Any]
 
 
@@ -75,11 +74,50 @@ def upsert(model: type[AnyRow], rows: Sequence[AnyRow], fields: Sequence[str]) -
             cursor.execute(f"{plan.head}{places}{tail}", parameters)
 
 
-def select(model: type[Stored], column: str, values: Collection[str], *, lock: bool = False) -> list[Stored]:
-    """The rows whose `column` is one of `values`, in the order of that column, locked if asked."""
+def update(row: models.Model, *names: str) -> None:
+    """Write these attributes of a row that stands there, by its key. The caller holds its lock."""
+    plan = _changing_plan(type(row), names, connection.vendor)
+    values = [(row.__dict__[name], adapt) for name, adapt in plan.columns]
+    parameters = [adapt(value) if adapt and value is not None else value for value, adapt in values]
+    with connection.cursor() as cursor:
+        cursor.execute(plan.statement, parameters)
+
+
+class _ChangingPlan(NamedTuple):
+    """How some columns of one row are written."""
+
+    statement: str
+    columns: tuple[tuple[str, Adapter | None], ...]  # attribute, what makes a parameter of its value; last the key
+
+
+@cache
+def _changing_plan(model: type[models.Model], names: tuple[str, ...], vendor: str) -> _ChangingPlan:
+    fields = {field.attname: field for field in model._meta.concrete_fields}  # noqa: SLF001
+    changed, key = [fields[name] for name in names], fields[str(model._meta.pk.attname)]  # noqa: SLF001
+    changes = ", ".join(f"{_quoted(field.column)} = %s" for field in changed)
+    return _ChangingPlan(
+        f"UPDATE {_quoted(model._meta.db_table)} SET {changes} WHERE {_quoted(key.column)} = %s",  # noqa: S608, SLF001
+        tuple((field.attname, _adapter(field)) for field in (*changed, key)),
+    )
+
+
+def select_one(
+    model: type[AnyRow], column: str, value: str, names: tuple[str, ...] = (), *, lock: bool = False
+) -> AnyRow | None:
+    """The row whose unique `column` has this value, None if there is none; else as `select`."""
+    return next(iter(select(model, column, [value], names, lock=lock)), None)
+
+
+def select(
+    model: type[AnyRow], column: str, values: Collection[str], names: tuple[str, ...] = (), *, lock: bool = False
+) -> list[AnyRow]:
+    """The rows whose `column` is one of `values`, in the order of that column, locked if asked.
+
+    With `names` only these attributes and the key are read; others are fetched when they are asked for.
+    """
     if not values:
         return []
-    plan = _reading_plan(model, column, connection.vendor)
+    plan = _reading_plan(model, column, names, connection.vendor)
     places = ", ".join(["%s"] * len(values))
     tail = " FOR UPDATE" if lock and connection.features.has_select_for_update else ""
     with connection.cursor() as cursor:
@@ -106,10 +144,11 @@ class _ReadingPlan(NamedTuple):
 
 
 @cache
-def _reading_plan(model: type[models.Model], column: str, vendor: str) -> _ReadingPlan:
-    fields = model._meta.concrete_fields  # noqa: SLF001
+def _reading_plan(model: type[models.Model], column: str, names: tuple[str, ...], vendor: str) -> _ReadingPlan:
+    every = model._meta.concrete_fields  # noqa: SLF001
+    fields = [field for field in every if not names or field.primary_key or field.attname in names]
     table, key = model._meta.db_table, _quoted(model._meta.get_field(column).column)  # type: ignore[union-attr]  # noqa: SLF001
-    names = ", ".join(_quoted(field.column) for field in fields)
+    columns = ", ".join(_quoted(field.column) for field in fields)
     found: list[tuple[int, Any, tuple[Any, ...]]] = []
     for place, field in enumerate(fields):
         expression = field.get_col(table)
@@ -117,7 +156,7 @@ def _reading_plan(model: type[models.Model], column: str, vendor: str) -> _Readi
         if own:
             found.append((place, expression, own))
     return _ReadingPlan(
-        f"SELECT {names} FROM {_quoted(table)} WHERE {key} IN ",  # noqa: S608 - names of our own models
+        f"SELECT {columns} FROM {_quoted(table)} WHERE {key} IN ",  # noqa: S608 - names of our own models
         f" ORDER BY {key}",
         tuple(field.attname for field in fields),
         tuple(found),
@@ -148,10 +187,14 @@ def _plan(model: type[models.Model], vendor: str, *, with_key: bool) -> _Plan:
 
 
 def _adapter(field: models.Field[Any, Any]) -> Adapter | None:
-    if isinstance(field, Utf8JSONField):
+    if isinstance(field, models.ForeignKey):
+        return _adapter(field.target_field)
+    if isinstance(field, models.JSONField):
         return dumps
     if isinstance(field, models.DateTimeField):
         return _written_utc if connection.timezone_name == "UTC" else connection.ops.adapt_datetimefield_value
+    if isinstance(field, models.UUIDField) and not connection.features.has_native_uuid_field:
+        return _hex
     if isinstance(field, models.BinaryField):
         database: Any = connection
         binary: Adapter = database.Database.Binary
@@ -162,6 +205,10 @@ def _adapter(field: models.Field[Any, Any]) -> Adapter | None:
 def _written_utc(moment: datetime) -> str:
     """A time as both databases take it; `adapt_datetimefield_value` in a third of its time."""
     return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).replace(tzinfo=None).isoformat(" ")
+
+
+def _hex(value: UUID) -> str:
+    return value.hex
 
 
 def _statements(plan: _Plan, rows: Sequence[AnyRow]) -> Iterator[tuple[list[AnyRow], str, list[Any]]]:
