@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, cast
 
 from django.conf import settings
+from django.http import HttpResponse
 from django.utils.translation import gettext, override
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework import serializers
+from rest_framework import serializers, status
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -29,10 +30,10 @@ from sessions_app.access.permissions import CanRead, NoKeyOrOneOfFeedback, scope
 from sessions_app.errors import DomainError, FieldErrors
 from sessions_app.models import Scope
 from sessions_app.services.tokens import is_feedback_token
-from sessions_app.wire.fields import SANITISED
 from sessions_app.wire.filters import REPORT_PARAMETERS
 from sessions_app.wire.parsers import BeaconJSONParser, StrictJSONParser
 from sessions_app.wire.serializers import flatten_errors, invalid_body
+from sessions_app.wire.views import QuickView, answer_json
 
 MAX_EVENTS = 500
 
@@ -48,7 +49,7 @@ def check_may_speak(request: Request, session_id: str, token: str) -> None:
         raise PermissionDenied(gettext("This needs the session's feedback token, as X-Feedback-Token or `token`."))
 
 
-class FeedbackView(APIView):
+class FeedbackView(QuickView):
     """Useful or not."""
 
     permission_classes = [NoKeyOrOneOfFeedback]
@@ -56,21 +57,18 @@ class FeedbackView(APIView):
     parser_classes = [StrictJSONParser, BeaconJSONParser]
 
     @extend_schema(request=VerdictInputSerializer, responses=VerdictOutcomeSerializer)
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         """Record the verdict; the answer carries the id of the case that a useful session became."""
-        body = VerdictInputSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        data = body.validated_data
+        data, is_sanitised = VerdictInputSerializer.read(self.read_json(request))
         check_may_speak(request, data["session_id"], data.get("token", ""))
         charge(request, events=1, session_ids=[data["session_id"]])
         outcome = submit_verdict(
             session_id=data["session_id"],
             verdict=data["verdict"],
             comment=data.get("comment") or "",
-            is_sanitised=bool(body.context.get(SANITISED)),
+            is_sanitised=is_sanitised,
         )
-        answer = {"success": True, "message": _recorded(request), "caseId": outcome.case_id}
-        return Response(VerdictOutcomeSerializer(answer).data)
+        return answer_json({"success": True, "message": _recorded(request), "caseId": outcome.case_id})
 
 
 def _recorded(request: Request) -> str:
@@ -81,7 +79,7 @@ def _recorded(request: Request) -> str:
         return gettext("Feedback recorded")
 
 
-class FeedbackEventsView(APIView):
+class FeedbackEventsView(QuickView):
     """Every other form of feedback."""
 
     permission_classes = [NoKeyOrOneOfFeedback]
@@ -89,13 +87,14 @@ class FeedbackEventsView(APIView):
     parser_classes = [StrictJSONParser, BeaconJSONParser]
 
     @extend_schema(request=EventInputSerializer(many=True), responses=EventsOutcomeSerializer)
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request) -> HttpResponse:
         """One event or a list of up to 500; says which were accepted, and of the others why not.
 
         A single event that is refused is also an error of the request: 400, in the one error form.
         """
-        is_single = isinstance(request.data, dict)
-        items: Any = [request.data] if is_single else request.data
+        body = self.read_json(request)
+        is_single = isinstance(body, dict)
+        items: Any = [body] if is_single else body
         if not isinstance(items, list) or not 0 < len(items) <= MAX_EVENTS:
             message = gettext("Expected one event, or a list of 1 to %(most)s.")
             raise serializers.ValidationError(message % {"most": MAX_EVENTS})
@@ -108,23 +107,20 @@ class FeedbackEventsView(APIView):
                 rejected.append({"index": index, "errors": refusal})
         answer = {"accepted": len(items) - len(rejected), "rejected": rejected}
         if is_single and rejected:
-            return Response({**invalid_body(rejected[0]["errors"]), **answer}, status=400)
-        return Response(answer)
+            return answer_json({**invalid_body(rejected[0]["errors"]), **answer}, status.HTTP_400_BAD_REQUEST)
+        return answer_json(answer)
 
 
 def _read_event(request: Request, item: object) -> tuple[EventData | None, FieldErrors]:
     """The event as the service takes it, or None and what is wrong with it."""
-    body = EventInputSerializer(data=item)
     try:
-        body.is_valid(raise_exception=True)
-        data: dict[str, Any] = dict(body.validated_data)
+        data, is_sanitised = EventInputSerializer.read(item)
         check_may_speak(request, data["session_id"], data.pop("token", ""))
     except serializers.ValidationError as error:
         return None, flatten_errors(error.detail)
     except PermissionDenied as error:
         return None, {"sessionId": [str(error.detail)]}
-    data["is_sanitised"] = bool(body.context.get(SANITISED))
-    return cast("EventData", data), {}
+    return cast("EventData", {**data, "is_sanitised": is_sanitised}), {}
 
 
 def _store(data: EventData) -> FieldErrors:

@@ -83,6 +83,24 @@ def test_the_message_follows_accept_language_and_is_chinese_without_one(anonymou
     assert say(anonymous, "useful", headers=headers).json()["message"] == message
 
 
+def test_refusals_follow_accept_language_whoever_was_refused_before(anonymous, session):
+    comment = "x" * 20_001
+    languages = ("ru", "en", "zh-CN")
+    said = [
+        say(anonymous, "maybe", comment=comment, headers={"accept-language": each}).json() for each in languages * 2
+    ]
+    assert said[:3] == said[3:]
+    for field in ("feedback", "comment"):
+        assert len({body["errors"][field][0] for body in said}) == 3
+    assert said[1]["errors"]["comment"] == ["Ensure this field has no more than 20000 characters."]
+
+
+def test_other_methods_are_refused_by_name(anonymous, session):
+    answer = anonymous.get("/api/feedback")
+    assert (answer.status_code, answer["Allow"]) == (405, "POST, OPTIONS")
+    assert answer.json()["code"] == "method_not_allowed"
+
+
 def test_useful_before_the_answer_waits_for_it(anonymous, api):
     api.post("/api/sessions", {"sessionId": "s1", "query": "q"}, format="json")
     assert say(anonymous, "useful").json()["caseId"] is None

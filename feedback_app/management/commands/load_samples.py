@@ -99,12 +99,10 @@ def _remarks(lines: Iterable[bytes], sessions: Sessions) -> Iterator[Remark]:
         try:
             if isinstance(document, BadLine):
                 raise ValidationError(document.reason)
-            body = (VerdictInputSerializer if is_verdict else EventInputSerializer)(data=document)
-            body.is_valid(raise_exception=True)
+            data, _sanitised = (VerdictInputSerializer if is_verdict else EventInputSerializer).read(document)
         except ValidationError as error:
             field, messages = next(iter(flatten_errors(error.detail).items()))
             raise CommandError(f"feedback.jsonl:{number}: {field}: {messages[0]}") from error
-        data = dict(body.validated_data)
         data.setdefault("client_event_id", f"sample_{hashlib.sha256(text.strip()).hexdigest()[:32]}")
         session = sessions.get(data["session_id"])
         if session is None:
