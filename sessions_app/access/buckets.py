@@ -19,6 +19,7 @@ from typing import NamedTuple
 from django.conf import settings
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.commands.core import Script
 from redis.retry import Retry
 
 MOST_AT_ONCE = 500
@@ -77,24 +78,34 @@ class RedisBuckets:
     """
 
     def __init__(self, url: str) -> None:
-        self._redis = Redis.from_url(
-            url,
-            socket_connect_timeout=_TIMEOUT_SECONDS,
-            socket_timeout=_TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 1),  # a connection that the server closed meanwhile
-        )
-        self._script = self._redis.register_script(self.SCRIPT)
+        self._url = url
+        self._of_thread = threading.local()
 
     def draw(self, draws: Sequence[Draw]) -> float:
         """Take from all, or from none."""
         keys = [self.PREFIX + draw.bucket for draw in draws]
         arguments = [part for _, rate, amount in draws for part in (rate.most, rate.seconds * 1000, amount)]
-        return int(self._script(keys=keys, args=arguments)) / 1000
+        return int(self._script()(keys=keys, args=arguments)) / 1000
+
+    def _script(self) -> Script:
+        """Of this thread, over a connection of its own: to share them takes as long as to ask."""
+        script: Script | None = getattr(self._of_thread, "script", None)
+        if script is None:
+            client = Redis.from_url(
+                self._url,
+                single_connection_client=True,
+                socket_connect_timeout=_TIMEOUT_SECONDS,
+                socket_timeout=_TIMEOUT_SECONDS,
+                retry=Retry(NoBackoff(), 1),  # a connection that the server closed meanwhile
+            )
+            script = self._of_thread.script = client.register_script(self.SCRIPT)
+        return script
 
     def forget(self) -> None:
         """Empty all buckets."""
-        if keys := list(self._redis.scan_iter(f"{self.PREFIX}*")):
-            self._redis.delete(*keys)
+        client = self._script().registered_client
+        if keys := list(client.scan_iter(f"{self.PREFIX}*")):
+            client.delete(*keys)
 
 
 class FileBuckets:
