@@ -112,6 +112,7 @@ def _database() -> dict[str, Any]:
     database["CONN_MAX_AGE"] = env.int("CONN_MAX_AGE", default=60)
     database["CONN_HEALTH_CHECKS"] = True
     if database["ENGINE"].endswith("mysql"):
+        database["ENGINE"] = "config.mysql"
         options.setdefault("charset", "utf8mb4")
         options.setdefault("connect_timeout", 5)
         if seconds := env.int("DATABASE_READ_TIMEOUT", default=0):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
+from django.db import close_old_connections, connection, transaction
 
 from tests.services.conftest import whole_session
 from tests.stack import wait_until
@@ -94,3 +96,48 @@ def test_id_columns_are_binary_and_all_text_is_utf8mb4(stack):
     }
     assert ids.keys() >= ID_COLUMNS
     assert set(ids.values()) == {"utf8mb4_bin"}, ids
+
+
+def asked(statement):
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+        return cursor.fetchone()[-1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_is_its_statements_and_nothing_more():
+    before = int(asked("SHOW SESSION STATUS LIKE 'Questions'"))
+    for _ in range(3):
+        close_old_connections()  # as a request begins and ends
+        with transaction.atomic():
+            asked("SELECT 1")
+    assert connection.get_autocommit()
+    assert int(asked("SHOW SESSION STATUS LIKE 'Questions'")) - before == 3 * len(("BEGIN", "SELECT", "COMMIT")) + 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_rolled_back_is_not_there():
+    def write():
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("INSERT INTO heartbeat (name, seen_at) VALUES ('never', UTC_TIMESTAMP(6))")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write()
+    assert asked("SELECT COUNT(*) FROM heartbeat WHERE name = 'never'") == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_that_the_server_closed_is_noticed_before_it_is_used():
+    first = asked("SELECT CONNECTION_ID()")
+    for _ in range(2):
+        close_old_connections()
+        assert asked("SELECT CONNECTION_ID()") == first
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute(f"KILL {first}")
+    other.close()
+    time.sleep(0.2)
+    close_old_connections()
+    with transaction.atomic():
+        assert asked("SELECT CONNECTION_ID()") != first
