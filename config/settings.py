@@ -71,7 +71,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "corsheaders.middleware.CorsMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "config.middleware.PagePolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -79,7 +79,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "django_structlog.middlewares.RequestMiddleware",
+    "config.middleware.RequestLog",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -405,6 +405,7 @@ SIMILARITY = env.str("SIMILARITY", default="feedback_app.similarity.words_and_ch
 # -- logs ------------------------------------------------------------------------------------------------------------
 
 LOG_FORMAT = env.str("LOG_FORMAT", default="json")  # or "console"
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
 _shared_processors: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_logger_name,
@@ -419,6 +420,7 @@ structlog.configure(
         structlog.processors.format_exc_info,
         structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
     ],
+    wrapper_class=structlog.make_filtering_bound_logger(LOG_LEVEL),  # what is not written is not made ready either
     logger_factory=structlog.stdlib.LoggerFactory(),
     cache_logger_on_first_use=True,
 )
@@ -438,10 +440,10 @@ LOGGING: dict[str, Any] = {
         }
     },
     "handlers": {"stream": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stream"], "level": env.str("LOG_LEVEL", default="INFO")},
+    "root": {"handlers": ["stream"], "level": LOG_LEVEL},
     "loggers": {
         "django": {"handlers": [], "level": "INFO", "propagate": True},
-        "django.request": {"level": "ERROR"},  # django_structlog has a line for each request already
+        "django.request": {"level": "ERROR"},  # `RequestLog` has a line for each request already
         "axes": {"level": "WARNING"},
         "celery.app.trace": {"level": "WARNING"},  # and one for each task
         "celery.worker.strategy": {"level": "WARNING"},

@@ -17,6 +17,7 @@ from typing import Any
 
 import structlog
 from django.conf import settings
+from django.http import HttpRequest
 from django.utils.translation import ngettext
 from redis.exceptions import RedisError
 from rest_framework import status
@@ -85,7 +86,7 @@ class RoomLeft(BaseThrottle):
         return True
 
 
-def address_of(request: Request) -> str:
+def address_of(request: HttpRequest | Request) -> str:
     """Whose request this is: behind TRUSTED_PROXIES what the outermost of them saw, else the peer.
 
     Each proxy appends the peer it saw to X-Forwarded-For; what stands further left the client may have written itself.
