@@ -1,8 +1,12 @@
 """How fast feedback is taken, beside the same SQL statements sent by nothing but the driver, in the same run.
 
 For each database: a web server as in the Procfile (two processes of eight threads), its limits raised, rates counted in
-the Redis of --redis-url. Each post is for a session of its own. Printed per case: posts a second, their ratio to the
-raw transactions over as many connections, and how long a post took in milliseconds (median, 95th and 99th percentile).
+the Redis of --redis-url, a line of the log for each post. Each post is for a session of its own. The raw transactions
+are the statements of the service with the same locks and a commit each, over as many connections, held by as many
+processes. The two take turns, --rounds times, so that other work on the machine meets both.
+
+Printed per case: posts a second, their ratio to the raw transactions (medians of the rounds), and how long a post took
+in milliseconds (median, 95th and 99th percentile of all).
 """
 
 from __future__ import annotations
@@ -12,9 +16,12 @@ import http.client
 import json
 import os
 import secrets
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.server import ROOT, children, cpu_seconds, inside, over_connections, web_server
@@ -31,13 +38,24 @@ class Case(NamedTuple):
     connections: int
 
 
-CASES = [Case(kind, connections) for kind in ("star", "useful") for connections in (1, 16)]
+class Round(NamedTuple):
+    """One turn of both."""
+
+    seconds: list[float]  # of each post
+    rate: float
+    raw_rate: float
+    cpu_ms: float  # of the web processes, a post
+
+
+KINDS = ("star", "useful")
+CASES = [Case(kind, connections) for kind in KINDS for connections in (1, 16)]
 
 
 def main() -> None:
     """Run the cases on each database and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--posts", type=int, default=2000, help="posts a case (default 2000)")
+    parser.add_argument("--posts", type=int, default=1000, help="posts a case and round (default 1000)")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each case (default 3)")
     parser.add_argument("--database", choices=("mysql", "sqlite", "both"), default="both")
     parser.add_argument("--mysql-url", default=os.environ.get("BENCH_DATABASE_URL", DEFAULT_MYSQL))
     parser.add_argument("--redis-url", default="redis://127.0.0.1:6379/9")
@@ -46,45 +64,48 @@ def main() -> None:
         urls = {"sqlite": f"sqlite:///{folder}/bench.sqlite3", "mysql": arguments.mysql_url}
         wanted = urls if arguments.database == "both" else {arguments.database: urls[arguments.database]}
         for kind, url in wanted.items():
-            _run(kind, url, Path(folder) / kind, arguments.posts, arguments.redis_url)
+            _run(kind, url, Path(folder) / kind, arguments)
 
 
-def _run(database: str, url: str, folder: Path, posts: int, redis_url: str) -> None:
+def _run(database: str, url: str, folder: Path, arguments: argparse.Namespace) -> None:
     folder.mkdir()
+    posts = arguments.posts
     rate = "100000000/min"
     environment = {
         **os.environ,
         "DATABASE_URL": url,
         "DATA_DIR": str(folder),
         "SECRET_KEY": secrets.token_urlsafe(40),
-        "LOG_LEVEL": "WARNING",
-        "CELERY_BROKER_URL": redis_url,
+        "LOG_LEVEL": "INFO",
+        "CELERY_BROKER_URL": arguments.redis_url,
         "FEEDBACK_RATE_PER_ADDRESS": rate,
         "FEEDBACK_RATE_PER_SESSION": rate,
         "PYTHONPATH": str(ROOT),
     }
     inside(DATABASE, environment, "prepare", str(posts))
-    print(f"\n{database}: {posts} posts a case, {PROCESSES} web processes of {THREADS} threads\n")
+    for kind in KINDS:
+        inside(DATABASE, environment, "write_down", kind, str(posts), str(folder / kind))
+    print(f"\n{database}: {arguments.rounds} × {posts} posts a case, {PROCESSES} web processes of {THREADS} threads\n")
     print("| feedback | connections | posts/s | of raw transactions | p50 ms | p95 ms | p99 ms | CPU ms/post |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|")
     for case in CASES:
-        inside(DATABASE, environment, "empty")
-        seconds, rate_of_posts, cpu = _measure(case, environment, posts)
-        inside(DATABASE, environment, "empty")
-        answer = inside(DATABASE, environment, "raw", case.kind, str(posts), str(case.connections))
-        raw = float(answer.strip().splitlines()[-1])
-        times = sorted(second * 1000 for second in seconds)
+        rounds = [_turn(case, environment, posts, folder) for _ in range(arguments.rounds)]
+        times = sorted(second * 1000 for each in rounds for second in each.seconds)
         p50, p95, p99 = (times[int(len(times) * share)] for share in (0.5, 0.95, 0.99))
+        ratio = median(each.rate / each.raw_rate for each in rounds)
         print(
-            f"| {case.kind} | {case.connections} | {rate_of_posts:,.0f} | {rate_of_posts / raw:.2f} |"
-            f" {p50:.1f} | {p95:.1f} | {p99:.1f} | {cpu:.2f} |",
+            f"| {case.kind} | {case.connections} | {median(each.rate for each in rounds):,.0f} | {ratio:.2f} |"
+            f" {p50:.1f} | {p95:.1f} | {p99:.1f} | {mean(each.cpu_ms for each in rounds):.2f} |",
             flush=True,
         )
 
 
-def _measure(case: Case, environment: dict[str, str], posts: int) -> tuple[list[float], float, float]:
-    """Seconds of each post, posts a second, the web processes' CPU milliseconds a post."""
-    with web_server(environment, PROCESSES, THREADS) as (port, master):
+def _turn(case: Case, environment: dict[str, str], posts: int, folder: Path) -> Round:
+    inside(DATABASE, environment, "empty")
+    with (
+        (folder / "web.log").open("wb") as log,
+        web_server(environment, PROCESSES, THREADS, stderr=log) as (port, master),
+    ):
         _send(port, case, range(posts, posts + 20 * case.connections))  # sessions of their own, to warm up
         workers = children(master)
         before = sum(map(cpu_seconds, workers))
@@ -92,7 +113,30 @@ def _measure(case: Case, environment: dict[str, str], posts: int) -> tuple[list[
         seconds = _send(port, case, range(posts))
         rate = posts / (time.perf_counter() - start)
         cpu = sum(map(cpu_seconds, workers)) - before
-    return seconds, rate, cpu / posts * 1000
+    inside(DATABASE, environment, "empty")
+    return Round(seconds, rate, _raw(case, environment, posts, folder / case.kind), cpu / posts * 1000)
+
+
+def _raw(case: Case, environment: dict[str, str], posts: int, script: Path) -> float:
+    """Raw transactions a second: processes as many as web processes serve so many connections, which begin together."""
+    processes = min(PROCESSES, case.connections)
+    command = [sys.executable, "-m", DATABASE, "raw", str(script), str(case.connections // processes), str(processes)]
+    running = [
+        subprocess.Popen(
+            [*command, str(number)], env=environment, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for number in range(processes)
+    ]
+    pipes = [(each.stdin, each.stdout) for each in running if each.stdin and each.stdout]
+    for _, answers in pipes:
+        answers.readline()  # it is ready
+    for orders, _ in pipes:
+        orders.write("go\n")
+        orders.flush()
+    times = [tuple(map(float, answers.readline().split())) for _, answers in pipes]
+    for each in running:
+        each.communicate()
+    return posts / (max(end for _, end in times) - min(start for start, _ in times))
 
 
 def _send(port: int, case: Case, numbers: range) -> list[float]:

@@ -1,13 +1,15 @@
-"""The database's side of `benchmarks.feedback`, in a process of its own: prepare, empty, raw."""
+"""The database's side of `benchmarks.feedback`, in processes of their own: prepare, empty, write_down, raw."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import django
@@ -15,7 +17,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup()
 
-from django.db import connection, transaction  # noqa: E402
+from django.db import connection  # noqa: E402
 
 from benchmarks.recording_database import prepare as make_database  # noqa: E402
 from feedback_app.services.submission import record_event, submit_verdict  # noqa: E402
@@ -46,28 +48,47 @@ def empty() -> None:
     DiagnosisSession.objects.update(feedback=None)
 
 
-def raw(kind: str, posts: str, connections: str) -> None:
-    """Print the transactions a second of the statements that the posts send, over so many connections."""
+def write_down(kind: str, posts: str, script: str) -> None:
+    """Keep the statements of so many posts in a file."""
     scripts = [_statements(kind, f"bench-{number}") for number in range(int(posts))]
+    Path(script).write_bytes(pickle.dumps(scripts))
     empty()
-    ready = threading.Barrier(int(connections))
+
+
+def raw(script: str, connections: str, processes: str, number: str) -> None:
+    """Send this process's part of the statements over so many connections, when told to; print when it began and ended.
+
+    Over connections as the product opens them, by the driver alone: BEGIN, the statements, COMMIT.
+    """
+    scripts: list[Statements] = pickle.loads(Path(script).read_bytes())[int(number) :: int(processes)]
+    threads = int(connections)
+    ready = threading.Barrier(threads + 1)
 
     def send(part: list[Statements]) -> tuple[float, float]:
         connection.ensure_connection()
+        cursor: Any = connection.connection.cursor()
+        placeholder = "%s" if connection.vendor == "mysql" else "?"
+        part = [[(sql.replace("%s", placeholder), values) for sql, values in statements] for statements in part]
+        ready.wait()
         ready.wait()
         start = time.perf_counter()
         for statements in part:
-            with transaction.atomic(), connection.cursor() as cursor:
-                for sql, parameters in statements:
-                    cursor.execute(sql, parameters)
+            cursor.execute("BEGIN" if connection.vendor == "mysql" else "BEGIN IMMEDIATE")
+            for sql, parameters in statements:
+                cursor.execute(sql, parameters)
+            cursor.execute("COMMIT")
         end = time.perf_counter()
         connection.close()
         return start, end
 
-    parts = [scripts[number :: int(connections)] for number in range(int(connections))]
-    with ThreadPoolExecutor(int(connections)) as pool:
-        times = list(pool.map(send, parts))
-    print(int(posts) / (max(end for _, end in times) - min(start for start, _ in times)))
+    with ThreadPoolExecutor(threads) as pool:
+        sending = [pool.submit(send, scripts[each::threads]) for each in range(threads)]
+        ready.wait()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        ready.wait()
+        times = [each.result() for each in sending]
+    print(min(start for start, _ in times), max(end for _, end in times), flush=True)
 
 
 def _statements(kind: str, session_id: str) -> Statements:
@@ -83,10 +104,10 @@ def _statements(kind: str, session_id: str) -> Statements:
             record_event({"session_id": session_id, "type": "star", "value": 4, "client_event_id": f"e-{session_id}"})
         else:
             submit_verdict(session_id=session_id, verdict=kind, comment="It was the pool, as it said.")
-    # SQLite's own BEGIN comes as a statement; `send` opens its transaction itself.
+    # SQLite's BEGIN comes as a statement; `raw` opens its transactions itself.
     return [each for each in statements if not each[0].startswith("BEGIN")]
 
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    {"prepare": prepare, "empty": empty, "raw": raw}[command](*arguments)
+    {"prepare": prepare, "empty": empty, "write_down": write_down, "raw": raw}[command](*arguments)

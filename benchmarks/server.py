@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -22,14 +22,16 @@ Item = TypeVar("Item")
 
 
 @contextmanager
-def web_server(environment: dict[str, str], processes: int, threads: int = 4) -> Iterator[tuple[int, int]]:
-    """Gunicorn on a free port; yields the port and the master's process id."""
+def web_server(
+    environment: dict[str, str], processes: int, threads: int = 4, stderr: IO[bytes] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Gunicorn on a free port, its log in `stderr`; yields the port and the master's process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     command = [sys.executable, "-m", "gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{port}", "--log-level", "warning"]
     command += ["--workers", str(processes), "--worker-class", "gthread", "--threads", str(threads)]
-    process = subprocess.Popen(command, env=environment, cwd=ROOT)
+    process = subprocess.Popen(command, env=environment, cwd=ROOT, stderr=stderr)
     try:
         _wait_for(port)
         yield port, process.pid
