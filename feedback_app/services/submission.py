@@ -29,6 +29,9 @@ VERDICTS = {1.0: Verdict.USEFUL, -1.0: Verdict.NOT_USEFUL}
 _OF_EVENT = ("session_id", "agent_id", "feedback", "anonymised_at")
 _OF_VERDICT = (*_OF_EVENT, "query", "answer")
 """What is read of a session; its other columns may be long."""
+_OF_KNOWN = ("session_id", "type", "value", "payload", "consent")
+_BREAK = "\n\n"
+"""Between comments that came one after another."""
 
 
 class EventData(TypedDict):
@@ -53,7 +56,7 @@ class Outcome:
 
     event_id: uuid.UUID
     case_id: uuid.UUID | None
-    is_repeat: bool = False  # the same clientEventId was here before; nothing was written
+    is_repeat: bool = False  # the same clientEventId was here before; at most its comment was written
 
 
 def submit_verdict(
@@ -68,7 +71,7 @@ def submit_verdict(
     """Say useful or not_useful of a session, which is a thumbs event with its consequences.
 
     useful: makes the case if the answer exists, or gives back the one that is there. not_useful: opens a triage, and
-    retires or flags the case. The session's status is never touched. A repeated `client_event_id` does nothing.
+    retires or flags the case. The session's status is never touched. A repeated `client_event_id` changes no verdict.
     Raises UnknownObjectError.
     """
     return record_event(
@@ -87,8 +90,9 @@ def submit_verdict(
 def record_event(data: EventData) -> Outcome:
     """Store one event; a thumbs event also sets the session's verdict.
 
-    A clientEventId that was here before makes it a repeat, without effect. Raises InvalidInputError naming the field
-    (also for a clientEventId that belongs to another event), UnknownObjectError.
+    A clientEventId that was here before makes it a repeat, which counts nothing and changes no verdict; but a comment
+    that the event lacks is added to it: who first presses and then writes is one person. Raises InvalidInputError
+    naming the field (also for a clientEventId that belongs to another event), UnknownObjectError.
     """
     try:
         reading = rules.read_event(
@@ -106,8 +110,22 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
     session = select_one(DiagnosisSession, "session_id", data["session_id"], wanted, lock=True)
     if session is None:
         raise UnknownObjectError(_("There is no session %(id)s.") % {"id": data["session_id"]})
-    if repeat := _repeat_of(data):
-        return repeat
+    known = _known_event(data)
+    if known is None:
+        event = _append(session, data, reading)
+    elif words := _new_words(known, reading):
+        event = _add_words(known, words, data)
+    else:
+        return Outcome(known.id, None, is_repeat=True)
+    if session.anonymised_at:
+        note_new_text(session.session_id)
+    case_id = _apply_verdict(session, VERDICTS[reading.value]) if is_verdict and known is None else None
+    if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
+        priority.refresh(session.session_id)
+    return Outcome(event.id, case_id, is_repeat=known is not None)
+
+
+def _append(session: DiagnosisSession, data: EventData, reading: rules.Reading) -> AgentFeedback:
     event = new_row(
         AgentFeedback,
         session_id=session.session_id,
@@ -115,32 +133,50 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
         agent_id=data.get("agent_id") or session.agent_id,
         type=data["type"],
         value=reading.value,
-        payload={**reading.payload, "sanitised": True} if data.get("is_sanitised") else reading.payload,
+        payload={**reading.payload, **_marks(data)},
         created_at=data.get("created_at") or timezone.now(),
         source=data.get("source", EventSource.USER),
         client_event_id=data.get("client_event_id"),
         consent=data.get("consent", True),
     )
     insert(AgentFeedback, [event])
-    if session.anonymised_at:
-        note_new_text(session.session_id)
-    case_id = _apply_verdict(session, VERDICTS[reading.value]) if is_verdict else None
-    if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
-        priority.refresh(session.session_id)
-    return Outcome(event.id, case_id)
+    return event
 
 
-def _repeat_of(data: EventData) -> Outcome | None:
+def _marks(data: EventData) -> dict[str, bool]:
+    return {"sanitised": True} if data.get("is_sanitised") else {}
+
+
+def _known_event(data: EventData) -> AgentFeedback | None:
+    """What came under this clientEventId before. Raises InvalidInputError where that was another event."""
     client_event_id = data.get("client_event_id")
     if client_event_id is None:
         return None
-    known = select_one(AgentFeedback, "client_event_id", client_event_id, ("session_id", "type"))
-    if known is None:
-        return None
-    if (known.session_id, known.type) != (data["session_id"], data["type"]):
+    known = select_one(AgentFeedback, "client_event_id", client_event_id, _OF_KNOWN)
+    if known is not None and (known.session_id, known.type) != (data["session_id"], data["type"]):
         message = _("This clientEventId belongs to another event.")
         raise InvalidInputError(message, errors={"clientEventId": [message]})
-    return Outcome(known.id, None, is_repeat=True)
+    return known
+
+
+def _new_words(known: AgentFeedback, reading: rules.Reading) -> str:
+    """What a repeat says beyond the event, else nothing."""
+    before, words = (str(each.get("comment") or "") for each in (known.payload, reading.payload))
+    is_said = _BREAK + words + _BREAK in _BREAK + before + _BREAK
+    return "" if is_said or known.value != reading.value else words
+
+
+def _add_words(known: AgentFeedback, words: str, data: EventData) -> AgentFeedback:
+    """Add a comment, after what was said before."""
+    before = known.payload.get("comment")
+    comment = before + _BREAK + words if before else words
+    if len(comment) > rules.MAX_EVENT_TEXT_CHARS:
+        message = _("Longer than %(count)s characters.") % {"count": rules.MAX_EVENT_TEXT_CHARS}
+        raise InvalidInputError(message, errors={"payload.comment": [message]})
+    known.payload = {**known.payload, "comment": comment, **_marks(data)}
+    known.consent = known.consent and data.get("consent", True)
+    update(known, "payload", "consent")
+    return known
 
 
 def _apply_verdict(session: DiagnosisSession, verdict: Verdict) -> uuid.UUID | None:

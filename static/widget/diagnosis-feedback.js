@@ -77,13 +77,14 @@ function post(item) {
   mine[id] = true;
   write(BOX, [...read(BOX), { ...item, id, tries: 0, at: 0, born: Date.now() }].slice(-100));
   flush();
+  return id;
 }
 
 // A late one says when it was said.
 const bodyOf = (items) => JSON.stringify(items.map(({ event, id, tries, born }) => (
-  { ...event, clientEventId: id, createdAt: tries ? new Date(born).toISOString() : undefined })));
+  { clientEventId: id, ...event, createdAt: tries ? new Date(born).toISOString() : undefined })));
 
-// What waits goes in order, one request at a time; a claim keeps other tabs away.
+// In order, one request at a time; a claim keeps other tabs away.
 function flush(isUrgent) {
   clearTimeout(timer);
   const now = Date.now(), box = read(BOX).filter((item) => now - item.born < WEEK);
@@ -109,7 +110,7 @@ async function send(items) {
     pause = answer.headers.get("Retry-After") * 1e3 || 0;
     if (answer.ok) for (const { index, errors } of (await answer.json()).rejected) refusals[index] = errors;
     status = answer.status;
-  } catch { /* away */ }
+  } catch {}
   const box = read(BOX), isTaken = status === 200;
   items.forEach(({ id, tries }, index) => {
     const errors = refusals[index];
@@ -179,7 +180,7 @@ customElements.define(NAME, class extends HTMLElement {
       const sheet = new CSSStyleSheet(); // of which no policy on styles speaks
       sheet.replaceSync(CSS);
       this.#root.adoptedStyleSheets = [sheet];
-    } catch { /* plain */ }
+    } catch {}
     this.#buttons = ["up", "down"].map((value) => (
       make("button", { type: "button", value, click: () => this.#press(value) }, text[value])));
     this.#status = make("p", { role: "status" });
@@ -205,15 +206,12 @@ customElements.define(NAME, class extends HTMLElement {
   #say(event) {
     const sessionId = this.#get("session-id"), token = this.#get("token") || undefined;
     this.#status.textContent = "";
-    post({ url: this.#url, key: this.#get("key"), place: this.#place, event: { ...event, sessionId, token } });
+    return post({ url: this.#url, key: this.#get("key"), place: this.#place, event: { ...event, sessionId, token } });
   }
 
   #press(value) {
     const isNew = saidOf(this.#place).verdict !== value;
-    if (isNew) {
-      remember(this.#place, { verdict: value });
-      this.#say({ type: "thumbs", value });
-    }
+    if (isNew) remember(this.#place, { verdict: value, id: this.#say({ type: "thumbs", value }) });
     if (this.#form.hidden) this.#open(); else if (!isNew) this.#close();
   }
 
@@ -241,7 +239,7 @@ customElements.define(NAME, class extends HTMLElement {
   }
 
   #submit() {
-    const data = new FormData(this.#form), original = this.#original, { verdict, stars } = saidOf(this.#place);
+    const data = new FormData(this.#form), original = this.#original, { verdict, stars, id } = saidOf(this.#place);
     const [comment, corrected] = ["comment", "corrected"].map((name) => (data.get(name) || "").trim());
     const value = Number(data.get("stars")), isCorrected = corrected && corrected !== original;
     const payload = comment && !isCorrected ? { comment } : {}; // words go with one event
@@ -249,7 +247,7 @@ customElements.define(NAME, class extends HTMLElement {
     if (value && (value !== stars || payload.comment)) {
       remember(this.#place, { stars: value });
       this.#say({ type: "star", value, payload });
-    } else if (payload.comment) this.#say({ type: "thumbs", value: verdict, payload });
+    } else if (payload.comment) this.#say({ type: "thumbs", value: verdict, payload, ...(id && { clientEventId: id }) });
     this.#close();
   }
 });

@@ -186,18 +186,36 @@ def test_stars_comment_and_correction_become_events(page, host, sessions):
     assert 0 < event.value <= 1
 
 
-def test_a_comment_alone_goes_with_the_verdict_and_an_empty_form_sends_nothing(page, host, sessions):
+def test_a_comment_alone_joins_its_thumb_and_an_empty_form_sends_nothing(page, host, sessions):
     page.goto(host.page(host.widget()))
     button(page, "Useful").click()
     stored(1)
     button(page, "Send").click()
-    button(page, "Useful").click()
-    page.get_by_label("Comment").fill("Saved my night")
+    for comment in ("Saved my night", "And my morning"):
+        button(page, "Useful").click()
+        page.get_by_label("Comment").fill(comment)
+        with page.expect_response("**/api/feedback/events"):
+            button(page, "Send").click()
+        expect(page.get_by_role("status")).to_have_text("Recorded, thank you.")
+        page.reload()
+    [event] = stored(1)
+    assert (event.type, event.value, event.comment) == ("thumbs", 1.0, "Saved my night\n\nAnd my morning")
+
+
+def test_a_comment_joins_its_thumb_also_when_both_had_to_wait(page, way, away, sessions):
+    page.goto(away.page(away.widget()))
+    way.cut()
+    button(page, "Not useful").click()
+    page.get_by_label("Comment").fill("Wrong host")
     button(page, "Send").click()
-    events = stored(2)
-    assert [(event.type, event.value, event.comment) for event in events] == [
-        ("thumbs", 1.0, ""), ("thumbs", 1.0, "Saved my night"),
-    ]  # fmt: skip
+    expect(page.get_by_role("status")).to_have_text("Saved; it will be sent later.")
+    way.mend()
+    page.reload()
+    deadline = time.monotonic() + 15
+    while not (event := AgentFeedback.objects.first()) or not event.comment:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert (event.value, event.comment, AgentFeedback.objects.count()) == (-1.0, "Wrong host", 1)
 
 
 def test_without_the_answers_text_no_correction_is_offered(page, host, sessions):

@@ -7,7 +7,7 @@ import difflib
 import pytest
 
 from feedback_app import rules
-from feedback_app.models import AgentFeedback
+from feedback_app.models import AgentFeedback, BadCaseReview
 from sessions_app.services.recording import record_sessions
 
 PASSWORD = {"question": "How do I reset my password please", "previousQuestion": "How do I reset my password"}
@@ -139,6 +139,27 @@ def test_a_repeat_of_an_old_verdict_does_not_undo_a_newer_one(anonymous, session
     anonymous.post("/api/feedback", {"sessionId": "s1", "feedback": "not_useful"}, format="json")
     send(anonymous, up)
     assert AgentFeedback.objects.get(client_event_id="e-1").session.feedback == "not_useful"
+
+
+def test_a_comment_that_follows_its_thumb_is_the_same_thumb(anonymous, session):
+    """Who presses and then writes is one person; a repeat of either changes nothing."""
+    press = {"sessionId": "s1", "type": "thumbs", "value": "down", "clientEventId": "e-1"}
+    write = {**press, "payload": {"comment": "It was the cache."}}
+    more = {**press, "payload": {"comment": "a\x00b"}, "consent": False}
+    for event in (press, write, press, write, more, write, more, {**write, "value": "up"}):
+        assert send(anonymous, event).json()["accepted"] == 1
+    event = AgentFeedback.objects.get()
+    assert event.payload == {"comment": "It was the cache.\n\na\ufffdb", "sanitised": True}
+    assert (event.value, event.consent, event.session.feedback) == (-1.0, False, "not_useful")
+    assert "words" in BadCaseReview.objects.get().priority_hours
+
+
+def test_words_are_added_up_to_what_an_event_may_hold(anonymous, session):
+    event = {"sessionId": "s1", "type": "thumbs", "value": "up", "clientEventId": "e-1"}
+    send(anonymous, {**event, "payload": {"comment": "x" * 15_000}})
+    response = send(anonymous, {**event, "payload": {"comment": "y" * 15_000}})
+    assert list(response.json()["rejected"][0]["errors"]) == ["payload.comment"]
+    assert AgentFeedback.objects.get().comment == "x" * 15_000
 
 
 def test_a_client_event_id_of_another_event_is_refused_and_not_swallowed(anonymous, session):
