@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -51,6 +52,8 @@ class LocalNames:
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
         """Django's field with other labels."""
+        if db_field.related_model is Group:
+            kwargs["widget"] = UnfoldAdminCheckboxSelectMultipleWidget
         field: Any = super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]
         if db_field.related_model is Permission:
             field.label_from_instance = permission_name
@@ -71,6 +74,7 @@ class RoleFilter(admin.RelatedFieldListFilter):
 class UserAdmin(LocalNames, BaseUserAdmin[User], ModelAdmin):
     """People who may sign in."""
 
+    filter_horizontal = ()  # Django's pairs of lists have names that no screen reader says
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
@@ -97,6 +101,7 @@ class UserAdmin(LocalNames, BaseUserAdmin[User], ModelAdmin):
 class GroupAdmin(LocalNames, BaseGroupAdmin, ModelAdmin):
     """Roles."""
 
+    filter_horizontal = ()
     list_display = ("role",)
 
     @admin.display(description=gettext_lazy("name"), ordering="name")
