@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.paginator import Paginator
+from django.db.models import QuerySet
 from django.utils.functional import cached_property
+
+MOST_COUNTED = 1_000
+"""Beside a tab or a choice nobody needs to know more than that there are more."""
+
+
+def bounded_count(rows: QuerySet[Any]) -> int:
+    """How many rows there are; MOST_COUNTED + 1 for more than MOST_COUNTED."""
+    return rows.order_by().values("pk")[: MOST_COUNTED + 1].count()
 
 
 class BoundedPaginator(Paginator[Any]):

@@ -146,8 +146,10 @@ class CaseLibraryAdmin(ExportMixin, MergingAdmin, VersionsAdmin):
             for queue in CaseQueue
             for is_default in [queue == CaseQueue.TO_ENRICH]
         ]
+        is_to_enrich = request.GET.get(name) in (None, "", CaseQueue.TO_ENRICH)
         context = {
             "tabs": tabs,
+            "progress": selectors.progress() if is_to_enrich else None,
             "next_url": self.next_url(request),
             "keys": LIST_KEYS,
             "import_url": self.view_url("import", request) if self.has_enrich_permission(request) else None,

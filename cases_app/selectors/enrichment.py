@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db.models import Q
+from django.utils import timezone
 
-from cases_app.models import CaseLibrary, CaseTransition
+from cases_app import rules
+from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseTransition, FaultCategory, SourceType
+from sessions_app.paging import bounded_count
+from sessions_app.selectors.slices import midnight
 
 HISTORY_SHOWN = 100
 SOURCES_SHOWN = 50
@@ -32,6 +38,34 @@ def history(case: CaseLibrary, *, since: int = 0) -> list[CaseTransition]:
     """What was done to it, the latest first; only rows after the row `since`, where that is given."""
     rows = CaseTransition.objects.filter(case=case, pk__gt=since)
     return list(rows.select_related("actor")[:HISTORY_SHOWN])
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the enrichment of some cases is; figures of `bounded_count`."""
+
+    done: int
+    left: int
+
+    @property
+    def share(self) -> int:
+        """Percent that is done."""
+        return 100 * self.done // (self.done + self.left) if self.done + self.left else 100
+
+
+def progress() -> tuple[Progress, Progress]:
+    """Of the cases that were made this week of sessions and corrections, and of all: done is what has a category."""
+    monday = timezone.localdate() - timedelta(days=timezone.localdate().weekday())
+    this_week = Q(created_at__gte=midnight(monday))
+    # Named one by one, so that each begins at its place of the index.
+    categories = list(FaultCategory.objects.exclude(pk=rules.GENERAL).values_list("pk", flat=True))
+    made = CaseLibrary.objects.filter(source_type__in=(SourceType.AUTO, SourceType.CORRECTION))
+    done, left = made.filter(fault_category__in=categories), CaseLibrary.objects.to_enrich()
+
+    def of(done: CaseLibraryQuerySet, left: CaseLibraryQuerySet) -> Progress:
+        return Progress(bounded_count(done), bounded_count(left))
+
+    return of(done.filter(this_week), left.filter(this_week)), of(done, left)
 
 
 def next_to_enrich(after: CaseLibrary | None = None) -> CaseLibrary | None:

@@ -27,6 +27,7 @@ from sessions_app import rules
 from sessions_app.fields import dumps
 from sessions_app.markdown import render_markdown, split_markdown
 from sessions_app.models import AgentFlow, DiagnosisSession, Status, Verdict
+from sessions_app.paging import MOST_COUNTED
 from sessions_app.selectors.chain import CLIP_CHARS, Call
 from sessions_app.text import loads_strict
 
@@ -244,6 +245,12 @@ def duration(milliseconds: int | None) -> str:
 def number(value: float | None) -> str:
     """A figure with the reader's thousands separators."""
     return NOTHING if value is None else str(number_format(value, use_l10n=True, force_grouping=True))
+
+
+@register.filter
+def bounded(count: int) -> str:
+    """What `sessions_app.paging.bounded_count` counted: `1,000+` where there are more."""
+    return f"{number(MOST_COUNTED)}+" if count > MOST_COUNTED else number(count)
 
 
 @register.filter

@@ -11,7 +11,9 @@ from django.utils import timezone
 from cases_app.models import CaseLibrary, CaseTransition, FaultCategory
 from cases_app.services import enrichment
 from feedback_app.services import submission
+from sessions_app import paging
 from sessions_app.errors import InvalidInputError
+from sessions_app.templatetags import desk
 from sessions_app.text import MAX_TEXT_CHARS
 from tests.factories import CaseFactory, FeedbackEventFactory, SessionFactory, UserFactory
 
@@ -218,6 +220,36 @@ class TestList:
 
 
 LIST_QUERIES = 11
+
+
+class TestProgress:
+    def test_of_this_week_and_of_all(self, client, as_reviewer):
+        old = timezone.now() - timedelta(days=15)
+        for _ in range(3):
+            CaseFactory()
+        CaseFactory(enriched=True)
+        CaseFactory(published=True, created_at=old)
+        CaseFactory(created_at=old)
+        CaseFactory(manual=True, enriched=True)
+        CaseFactory(status="RETIRED")
+        week, in_all = client.get(LIST).context["progress"]
+        assert (week.done, week.left, week.share) == (1, 3, 25)
+        assert (in_all.done, in_all.left, in_all.share) == (2, 4, 33)
+        page = client.get(LIST).content.decode()
+        assert "<b>2 done</b>, 4 left" in page
+        assert client.get(f"{LIST}?queue=published").context["progress"] is None
+
+    def test_counts_no_further_than_somebody_reads(self, client, as_reviewer, monkeypatch):
+        monkeypatch.setattr(paging, "MOST_COUNTED", 2)
+        monkeypatch.setattr(desk, "MOST_COUNTED", 2)
+        for _ in range(4):
+            CaseFactory()
+        response = client.get(LIST)
+        assert response.context["progress"][1].left == 3
+        assert "<b>0 done</b>, 2+ left" in response.content.decode()
+
+    def test_nothing_to_do_is_all_done(self, client, as_reviewer):
+        assert [part.share for part in client.get(LIST).context["progress"]] == [100, 100]
 
 
 class TestNext:
