@@ -34,6 +34,8 @@ CUT = " […]"
 _BLANK = r"[\s\u00ad\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\ufeff]"
 _FORMULA = re.compile(rf"'*(?:[\t\r]|{_BLANK}*[=+\-@＝＋－﹣﹢＠﹦﹫−])")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+"""Characters that JSON holds in texts alone, where they may be escaped."""
 BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -111,9 +113,9 @@ def csv_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator
 
 
 def json_lines(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """One object a line."""
+    """One object a line, also for readers that end lines where Unicode does."""
     for row in rows:
-        yield f"{dumps(dict(zip(columns, map(_plain, row), strict=True)))}\n"
+        yield f"{dumps(dict(zip(columns, map(_plain, row), strict=True))).translate(_LINE_ENDS)}\n"
 
 
 def xlsx_file(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> IO[bytes]:

@@ -44,8 +44,10 @@ def content_of(case: CaseLibrary) -> CaseContent:
 def content_to_edit(case: CaseLibrary) -> CaseContent:
     """What a reviewer begins with: an answer that nobody has split yet stands once, as the solution, not twice."""
     content = content_of(case)
-    is_unsplit = case.source_type != SourceType.MANUAL and content["root_cause"] == content["solution"]
-    return {**content, "root_cause": ""} if is_unsplit else content
+    is_whole = case.status == CaseStatus.DRAFT or (case.diagnosis and case.diagnosis.answer == content["solution"])
+    if case.source_type != SourceType.MANUAL and is_whole and content["root_cause"] == content["solution"]:
+        return {**content, "root_cause": ""}
+    return content
 
 
 @in_transaction

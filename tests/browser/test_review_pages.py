@@ -1,27 +1,44 @@
 """Reviewers at work in a browser: two at once, by keyboard alone, and with hostile text on the desk."""
 
+import io
+import json
 import re
 
 import pytest
 
 from cases_app.models import CaseLibrary
 from cases_app.services import enrichment
-from feedback_app.models import BadCaseReview
+from cases_app.services.importing import prepare_import
+from feedback_app.models import BadCaseReview, SecondReview
 from feedback_app.services import submission, triage
-from tests.factories import CaseFactory, InvocationFactory, SessionFactory, TriageFactory
+from tests import hostile
+from tests.factories import CaseFactory, InvocationFactory, SessionFactory, StepFactory, TriageFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 QUEUE = "/admin/feedback_app/badcasereview/"
 LIBRARY = "/admin/cases_app/caselibrary/"
-HOSTILE = (
-    "<script>alert(1)</script>"
-    '"><img src=x onerror=alert(1)><svg onload=alert(1)>'
-    "</textarea></pre></select><script src=http://evil.example/x.js></script>"
-    '<div x-data x-init="alert(1)" hx-get="http://evil.example" hx-trigger="load">'
-    "[x](javascript:alert(1)) ![x](http://evil.example/x.png) <http://evil.example>"
-    '<meta http-equiv="refresh" content="0;url=http://evil.example/"> {{ 7*7 }} {% debug %} \u202e\u0007'
-)
+HOSTILE = hostile.ALL
+TRACES = """
+(() => {
+    const odd = (e, name) => {
+        const value = e.getAttribute(name).trim();
+        if (name.startsWith("on")) return value.includes("alert");
+        if (name === "x-data" || name === "x-init" || name.startsWith("hx-")) return /alert|evil/.test(value);
+        if (e.tagName === "A") return !/^(https?|mailto):$/.test(e.protocol);
+        return ["src", "srcset", "srcdoc", "data", "action", "formaction", "href", "xlink:href"].includes(name)
+            && /evil|javascript:|data:text/i.test(value);
+    };
+    return [...document.querySelectorAll("*")].flatMap((e) =>
+        e.getAttributeNames().filter((name) => odd(e, name)).map((name) => `${e.tagName} ${name}`));
+})()
+"""
+"""What of it became more than text: handlers, directives, links that run, things fetched from elsewhere."""
+
+
+def as_typed(text):
+    """What a field of a form holds of a text: one kind of line end."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def page_of(thing):
@@ -202,7 +219,7 @@ class TestByKeyboard:
         page.keyboard.press("End")
         page.keyboard.type("0 4 5")
         assert title.input_value() == "redis0 4 5"
-        assert page.get_by_label("Root cause", exact=True).input_value() == case.root_cause
+        assert page.get_by_label("Root cause", exact=True).input_value() == ""  # of an answer that nobody split
         page.keyboard.press("Control+a")
         page.get_by_role("button", name="Take x").press("Enter")
         assert page.get_by_label("Root cause", exact=True).input_value() == "x"
@@ -238,12 +255,24 @@ class TestHostileText:
     @pytest.fixture
     def things(self, reviewer, other_reviewer):
         """A bad case and a case with hostile text in every field that anybody may write."""
-        session = SessionFactory(query=HOSTILE, answer=HOSTILE, agent_id="<b>bot</b>", confidence=95, scored=True)
-        InvocationFactory(step__session=session, step__thought=HOSTILE, output_preview=HOSTILE)
+        one, other, code, formula, braces = hostile.IDS
+        session = SessionFactory(
+            session_id=one, agent_id=other, conversation_id=code, user_ref=formula, agent_flow=braces,
+            query=HOSTILE, answer=HOSTILE, metadata={"title": HOSTILE, HOSTILE[:60]: [HOSTILE]},
+            confidence=95, scored=True, evaluation_error=HOSTILE,
+        )  # fmt: skip
+        step = StepFactory(
+            session=session, agent_name=other, model_name=HOSTILE[:60], thought=HOSTILE,
+            model_input={"messages": [{"content": HOSTILE}]}, model_output={HOSTILE[:60]: HOSTILE},
+        )  # fmt: skip
+        InvocationFactory(
+            step=step, tool_name=other, input_params={HOSTILE[:60]: HOSTILE}, output_preview=HOSTILE,
+            success=False, error_message=HOSTILE, retrieval_details={"x": HOSTILE},
+        )  # fmt: skip
         say = {"session_id": session.session_id}
         submission.submit_verdict(**say, verdict="useful", comment=HOSTILE)
         case = CaseLibrary.objects.get()
-        texts = {"error_code": HOSTILE[:128], "title": HOSTILE[:200], "root_cause": HOSTILE, "solution": HOSTILE}
+        texts = {"error_code": HOSTILE[:128], "title": HOSTILE[:200], "root_cause": HOSTILE, "solution": HOSTILE[3:]}
         enrichment.enrich_case(
             case_id=case.pk, content={"fault_category": "CACHE", **texts}, version=case.version, reviewer=reviewer
         )
@@ -251,31 +280,47 @@ class TestHostileText:
         enrichment.restore_case(case_id=case.pk, reviewer=reviewer)
         submission.submit_verdict(**say, verdict="not_useful", comment=HOSTILE)
         for kind, payload in {
-            "correction": {"original": HOSTILE, "corrected": HOSTILE, "userNote": HOSTILE},
+            "correction": {"original": HOSTILE, "corrected": HOSTILE[5:], "userNote": HOSTILE},
             "re_ask": {"question": HOSTILE, "previousQuestion": HOSTILE},
-            "edit": {"original": HOSTILE, "edited": HOSTILE},
+            "edit": {"original": HOSTILE, "edited": HOSTILE[5:]},
         }.items():
             submission.record_event({**say, "type": kind, "payload": payload})
         review = BadCaseReview.objects.get()
         triage.claim(review_id=review.pk, reviewer=other_reviewer)
         triage.save_notes(review_id=review.pk, reviewer=other_reviewer, notes=HOSTILE, corrected_answer=HOSTILE)
         triage.release(review_id=review.pk, reviewer=other_reviewer, reason=HOSTILE)
+        for text in hostile.TEXTS:  # each at the beginning of a row, a preview, a difference
+            CaseFactory(manual=True, enriched=True, title=text[:200], error_code=text[:128], created_by=text[:150])
         return session, review, case
 
-    def test_nothing_of_it_runs(self, signed_in, lead, things, watch):
+    def test_nothing_of_it_runs(self, signed_in, lead, reviewer, things, watch):
         session, review, case = things
         page = signed_in(lead)
         event = session.feedback_events.first()
+        twin = CaseFactory(title=case.title, diagnosis=SessionFactory(query=HOSTILE, answer=HOSTILE))
+        judged = TriageFactory(session=SessionFactory(rejected=True, query=HOSTILE, answer=HOSTILE), notes=HOSTILE)
+        second = SecondReview.objects.create(
+            review=judged, state="DISAGREED", first_mode="HALLUCINATION", mode="INCOMPLETE", notes=HOSTILE,
+            first_reviewer=reviewer, reviewer=reviewer,
+        )  # fmt: skip
+        rows = [{"title": text[:200], "solution": text} for text in hostile.TEXTS]
+        rows.append({"case_id": str(case.pk), "root_cause": HOSTILE[9:]})
+        file = io.BytesIO("\n".join(json.dumps(row) for row in rows).encode())
+        job = prepare_import(name=f"{hostile.IDS[0]}.jsonl", file=file, actor=lead)
         for address in (
-            QUEUE, f"{QUEUE}?q=script", page_of(review), f"{QUEUE}{review.pk}/history/",
-            f"{LIBRARY}?queue=all", page_of(case), f"{LIBRARY}{case.pk}/history/",
+            QUEUE, f"{QUEUE}?q=script", page_of(review), f"{QUEUE}{review.pk}/history/", f"{QUEUE}holders/",
+            f"{LIBRARY}?queue=all", page_of(case), f"{LIBRARY}{case.pk}/history/", page_of(twin),
+            f"{LIBRARY}{case.pk}/versions/", f"{LIBRARY}{case.pk}/merge/{twin.pk}/",
+            f"/admin/cases_app/bulkjob/{job.pk}/change/", f"/admin/feedback_app/secondreview/{second.pk}/change/",
             "/admin/feedback_app/agentfeedback/", f"/admin/feedback_app/agentfeedback/{event.pk}/change/",
-            f"/admin/sessions_app/diagnosissession/{session.pk}/change/", "/admin/",
+            "/admin/sessions_app/diagnosissession/", "/admin/",
+            f"/admin/sessions_app/diagnosissession/{session.pk}/change/",
         ):  # fmt: skip
-            page.goto(address)
-            page.wait_for_load_state("networkidle")
-            assert page.locator("script[src*=evil], img[src*=evil], [x-init='alert(1)'], [onerror]").count() == 0
-            assert "49" not in re.findall(r"\{\{ 7\*7 \}\}|\b49\b", page.locator("body").inner_text())
+            answer = page.goto(address)
+            assert answer.status == 200, address
+            page.wait_for_timeout(150)
+            assert page.evaluate(TRACES) == [], address
+            assert "49" not in re.findall(r"\{\{ ?7\*7 ?\}\}|\b49\b", page.locator("body").inner_text()), address
         assert watch.faults == []
 
     def test_nor_while_it_is_worked_on(self, signed_in, lead, reviewer, things, watch):
@@ -285,7 +330,8 @@ class TestHostileText:
         page.goto(page_of(review))
         page.get_by_role("button", name="Claim").click()
         page.get_by_text("You have taken this bad case.").wait_for()
-        assert page.get_by_label("Notes").input_value() == HOSTILE
+        typed = as_typed(HOSTILE)
+        assert page.get_by_label("Notes").input_value() == typed
         page.get_by_role("button", name="Resolve").click()
         page.get_by_text("Choose what went wrong.").first.wait_for()
         page.get_by_label("What went wrong").select_option("HALLUCINATION")
@@ -313,7 +359,7 @@ class TestHostileText:
         page.get_by_role("button", name="Save over it").click()
         page.get_by_text("The case is saved.").wait_for()
         case.refresh_from_db()
-        assert case.root_cause == HOSTILE
+        assert case.root_cause == typed
         assert [fault for fault in watch.faults if "409" not in fault] == []
 
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import openpyxl
 import pytest
@@ -10,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app import exporting, sheets
+from tests import hostile
 from tests.factories import CaseFactory, SessionFactory, TriageFactory
 
 pytestmark = pytest.mark.django_db
@@ -82,6 +84,42 @@ class TestContent:
         assert {row["case_id"] for row in read(form, client.post(CASES, data))} == set(chosen)
         data |= {"select_across": 1, "_selected_action": chosen[:1]}
         assert len(read(form, client.post(CASES, data))) == 3
+
+
+class TestHostileText:
+    """Every text of the corpus in every column that people and agents write."""
+
+    @pytest.fixture
+    def texts(self):
+        for text in hostile.TEXTS:
+            columns = {"error_code": text[:128], "title": text[:200], "root_cause": text, "solution": text}
+            CaseFactory(manual=True, enriched=True, created_by=text[:150], **columns)
+            session = SessionFactory(query=text, answer=text, agent_flow=text[:32], feedback="not_useful")
+            TriageFactory(session=session, notes=text, corrected_answer=text)
+        for one in hostile.IDS:
+            TriageFactory(session=SessionFactory(session_id=one, agent_id=one, feedback="not_useful"))
+        return {
+            f"{CASES}export/{{}}/?queue=all": ("error_code", "title", "root_cause", "solution", "created_by"),
+            f"{TRIAGES}export/{{}}/": ("query", "answer", "notes", "corrected_answer"),
+        }
+
+    def test_no_cell_is_a_formula_and_no_break_makes_another_row(self, texts, client, as_lead):
+        for address, columns in texts.items():
+            exported = read("jsonl", client.get(address.format("jsonl")))
+            assert {row[columns[-2]] for row in exported} >= set(hostile.TEXTS)
+
+            rows = read("csv", client.get(address.format("csv")))
+            assert [row.keys() for row in rows] == [row.keys() for row in exported]
+            cells = [cell for row in rows for cell in row.values()]
+            assert not [cell for cell in cells if re.match(r"\s*[=+@\-＝＋－＠]", cell) and cell not in ("-", "")]
+            for row, said in zip(rows, exported, strict=True):
+                for column in columns:
+                    assert sheets.unguarded(row[column]) == sheets.printable(said[column])
+
+            book = openpyxl.load_workbook(io.BytesIO(body(client.get(address.format("xlsx")))))
+            cells = [cell for row in book.active.iter_rows(min_row=2) for cell in row if isinstance(cell.value, str)]
+            assert {cell.data_type for cell in cells} == {"s"}
+            assert book.active.max_row == len(exported) + 1
 
 
 def test_a_search_narrows_the_export_and_a_page_does_not(client, as_lead, monkeypatch):
