@@ -14,7 +14,7 @@ JSON = "application/json"
 
 
 class QuickView(APIView):
-    """Does in a fifth of the time what an APIView does: the request stays Django's own, and answers are JSON always.
+    """Does what an APIView does with less around it: the request stays Django's own, and answers are JSON always.
 
     Who asks, whether they may, and how much, is decided by the classes of a view as everywhere, in the same order;
     `request.auth` is the key. Refusals go through the one handler. `Accept` is not looked at.
@@ -47,7 +47,7 @@ class QuickView(APIView):
     def read_json(self, request: Any) -> Any:
         """The body, by the parser for its type; an empty one is an empty object. Raises as parsers do."""
         length = request.META.get("CONTENT_LENGTH") or ""
-        if not length.isdigit() or not int(length):
+        if not length.isdecimal() or not int(length):
             return {}
         for parser in self.get_parsers():
             if parser.media_type == request.content_type:
