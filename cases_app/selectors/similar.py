@@ -28,20 +28,15 @@ class SimilarCase:
     has_code: bool
     likeness: float
 
-    @property
-    def rank(self) -> float:
-        """A code that is the same says more than any wording."""
-        return self.likeness + self.has_code
-
 
 def similar_cases(session: DiagnosisSession) -> list[SimilarCase]:
-    """SHOWN at most, the likest first; neither retired ones nor the session's own. Two queries, both bounded."""
+    """SHOWN at most, the likest first; neither retired ones nor the session's own. Three queries, all bounded."""
     shown = CaseLibrary.objects.filter(status__in=(CaseStatus.ENRICHED, CaseStatus.PUBLISHED))
     return _alike(session.query, _codes_of(session), shown.exclude(diagnosis_id=session.session_id), ALIKE_FROM)
 
 
 def near_duplicates(case: CaseLibrary) -> list[SimilarCase]:
-    """Cases in use that may be the same as this one: its error code, or much the same title. Two queries likewise."""
+    """Cases in use that may be the same as this one: its error code, or much the same title. Three queries likewise."""
     codes = [case.error_code] if case.error_code else _codes_of(case.diagnosis) if case.diagnosis else []
     others = CaseLibrary.objects.filter(status__in=rules.SOURCES["absorb"]).exclude(pk=case.pk)
     return _alike(case.title, codes, others, SAME_FROM)
@@ -52,13 +47,15 @@ def _codes_of(session: DiagnosisSession) -> list[str]:
 
 
 def _alike(text: str, codes: Collection[str], others: CaseLibraryQuerySet, least: float) -> list[SimilarCase]:
-    rows = others.select_related("fault_category").only(
-        "case_id", "title", "error_code", "status", "created_at", "diagnosis_id", "fault_category"
-    )
-    found = {case.pk: case for case in rows.order_by("-updated_at")[:CASES_COMPARED]}
+    """Titles and codes are read of all that is compared, the cases of those that are shown alone."""
+    told = others.values_list("pk", "title", "error_code")
+    found = set(told.order_by("-updated_at")[:CASES_COMPARED])
     if codes:
-        found |= {case.pk: case for case in rows.filter(error_code__in=codes)[:CASES_COMPARED]}
+        found |= set(told.filter(error_code__in=codes)[:CASES_COMPARED])
     asked = grams(text)
-    alike = [SimilarCase(one, one.error_code in codes, likeness(asked, grams(one.title))) for one in found.values()]
-    near = [one for one in alike if one.has_code or one.likeness >= least]
-    return sorted(near, key=lambda one: (-one.rank, one.case.title, str(one.case.pk)))[:SHOWN]
+    ranked = [(code in codes, likeness(asked, grams(title)), title, pk) for pk, title, code in found]
+    near = [one for one in ranked if one[0] or one[1] >= least]
+    best = sorted(near, key=lambda one: (-one[0] - one[1], one[2], str(one[3])))[:SHOWN]
+    columns = ("title", "error_code", "status", "created_at", "fault_category")
+    cases = others.select_related("fault_category").only(*columns).in_bulk([pk for *_, pk in best]) if best else {}
+    return [SimilarCase(cases[pk], has_code, alike) for has_code, alike, _, pk in best if pk in cases]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 GRAM = 3
 READ_CHARS = 1_000
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 
 
 def grams(text: str) -> frozenset[str]:
     """All pieces of GRAM characters of the beginning of a text, without case, punctuation and spaces between words."""
     plain = unicodedata.normalize("NFKC", text[:READ_CHARS]).casefold()
-    line = " ".join("".join(char if char.isalnum() else " " for char in plain).split())
+    line = _BETWEEN_WORDS.sub(" ", plain).strip()
     return frozenset(line[at : at + GRAM] for at in range(max(1, len(line) - GRAM + 1))) if line else frozenset()
 
 
