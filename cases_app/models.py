@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.db.models import Count, Q
-from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from cases_app import rules
+from sessions_app import search
 from sessions_app.audit import Transition
 from sessions_app.fields import ExactCharField, Utf8JSONField
 from sessions_app.models import DiagnosisSession
@@ -88,9 +87,6 @@ QUEUES: Mapping[str, Q] = {
 }
 
 
-_BEGINS_LIKE_CASE_ID = re.compile(r"[0-9A-Fa-f]{8}[0-9A-Fa-f-]{0,28}")
-
-
 class CaseLibraryQuerySet(models.QuerySet["CaseLibrary"]):
     """Questions about cases."""
 
@@ -112,20 +108,8 @@ class CaseLibraryQuerySet(models.QuerySet["CaseLibrary"]):
         return self.aggregate(**counts, **{CaseQueue.ALL: Count("pk")})
 
     def matching(self, text: str) -> CaseLibraryQuerySet:
-        """Every word of `text` in the title, error code, root cause, solution, or an id of the case or its session."""
-        found = self.alias(error_code_lower=Lower("error_code"))
-        for word in text.split():
-            condition = (
-                Q(title__icontains=word)
-                | Q(error_code_lower__contains=word.lower())  # the column itself compares exactly on MySQL
-                | Q(root_cause__icontains=word)
-                | Q(solution__icontains=word)
-                | Q(diagnosis__session_id__icontains=word)
-            )
-            if _BEGINS_LIKE_CASE_ID.fullmatch(word):
-                condition |= Q(case_id__startswith=word.lower())
-            found = found.filter(condition)
-        return found
+        """Every word of `text`, by its beginning, in the title, error code, root cause, solution or an id."""
+        return self.filter(search.matching(CaseTerm, text))
 
 
 class CaseLibrary(models.Model):
@@ -193,9 +177,11 @@ class CaseLibrary(models.Model):
         verbose_name_plural = _("cases")
         ordering = ["-created_at"]
         indexes = [
-            models.Index(fields=["status", "created_at"], name="case_status_created"),
-            # The queues in their orders, and their counts from an index alone: a row may hold two long texts.
-            models.Index(fields=["source_type", "fault_category", "created_at"], name="case_to_enrich"),
+            # The queues in their orders, and their counts, from an index alone: a row may hold two long texts.
+            models.Index(fields=["status", "created_at", "case_id", "fault_category"], name="case_to_publish"),
+            models.Index(
+                fields=["fault_category", "created_at", "case_id", "status", "source_type"], name="case_to_enrich_first"
+            ),
             models.Index(fields=["status", "updated_at"], name="case_status_updated"),
             models.Index(fields=["updated_at"], name="case_updated"),
             models.Index(fields=["flagged_at"], name="case_flagged"),
@@ -221,6 +207,18 @@ class CaseLibrary(models.Model):
     def is_flagged(self) -> bool:
         """Whether a reader changed their mind since a reviewer worked on it."""
         return self.flagged_at is not None
+
+
+class CaseTerm(search.SearchTerm):
+    """What a case is found by (`cases_app.services.terms` keeps it)."""
+
+    pk = models.CompositePrimaryKey("term", "owner_id")
+    owner = models.ForeignKey(CaseLibrary, on_delete=models.CASCADE, related_name="terms")
+
+    class Meta(search.SearchTerm.Meta):
+        db_table = "case_term"
+        verbose_name = _("search term of a case")
+        verbose_name_plural = _("search terms of cases")
 
 
 class CaseTransition(Transition):

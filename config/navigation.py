@@ -112,6 +112,12 @@ NAVIGATION: tuple[tuple[Any, tuple[Link, ...]], ...] = (
                 _("Alerts"), "notifications", "admin:feedback_app_alertrule_changelist", "feedback_app.view_alertrule"
             ),
             Link(
+                _("Failure modes"),
+                "rule",
+                "admin:feedback_app_failuremode_changelist",
+                "feedback_app.view_failuremode",
+            ),
+            Link(
                 _("Erasures"),
                 "person_remove",
                 "admin:feedback_app_erasure_changelist",

@@ -9,13 +9,15 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
-from django.db.models import Count, Exists, F, OuterRef, Q
+from django.db.models import Count, F, Q
 from django.db.models.expressions import OrderBy
 from django.utils import timezone
+from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 
 from cases_app.models import CaseLibrary
-from feedback_app import rules
+from feedback_app import languages, rules
+from sessions_app import search
 from sessions_app.audit import Transition
 from sessions_app.db import holds
 from sessions_app.fields import ExactCharField, IdField, Utf8JSONField
@@ -149,19 +151,52 @@ class TriageState(models.TextChoices):
     DISMISSED = rules.DISMISSED, _("Dismissed")
 
 
-class FailureMode(models.TextChoices):
-    """What went wrong with a rejected answer."""
+class FailureModeQuerySet(models.QuerySet["FailureMode"]):
+    """Questions about failure modes."""
 
-    WRONG_ROOT_CAUSE = "WRONG_ROOT_CAUSE", _("Wrong root cause")
-    HALLUCINATION = "HALLUCINATION", _("Hallucination")
-    MISSING_KNOWLEDGE = "MISSING_KNOWLEDGE", _("Missing knowledge")
-    RETRIEVAL_MISS = "RETRIEVAL_MISS", _("Retrieval miss")
-    TOOL_FAILURE = "TOOL_FAILURE", _("Tool failure")
-    TRUNCATED_EVIDENCE = "TRUNCATED_EVIDENCE", _("Truncated evidence")
-    INCOMPLETE = "INCOMPLETE", _("Incomplete")
-    UNCLEAR_ANSWER = "UNCLEAR_ANSWER", _("Unclear answer")
-    OUT_OF_SCOPE = "OUT_OF_SCOPE", _("Out of scope")
-    USER_ERROR = "USER_ERROR", _("User error")
+    def offered(self) -> FailureModeQuerySet:
+        """Those that a verdict may say."""
+        return self.filter(is_retired=False)
+
+
+class FailureMode(models.Model):
+    """What can be wrong with a rejected answer. Leads keep the list; verdicts hold the code, which never changes."""
+
+    code = ExactCharField(_("code"), max_length=32, primary_key=True)
+    name = models.CharField(_("name"), max_length=100)
+    name_zh = models.CharField(_("name in Chinese"), max_length=100, blank=True)
+    name_ru = models.CharField(_("name in Russian"), max_length=100, blank=True)
+    description = models.TextField(_("description"), blank=True)
+    position = models.PositiveSmallIntegerField(_("place in the list"), default=100)
+    is_retired = models.BooleanField(
+        _("retired"), default=False, help_text=_("No longer offered. What was judged so stays so.")
+    )
+
+    objects = FailureModeQuerySet.as_manager()
+
+    class Meta:
+        db_table = "failure_mode"
+        verbose_name = _("failure mode")
+        verbose_name_plural = _("failure modes")
+        ordering = ["position", "code"]
+
+    def __str__(self) -> str:
+        return self.local_name
+
+    @property
+    def local_name(self) -> str:
+        """The name in the reader's language, else in English."""
+        names = {"zh": self.name_zh, "ru": self.name_ru}
+        return names.get((get_language() or "")[:2]) or self.name
+
+
+class QuestionLanguage(models.TextChoices):
+    """In which language a question is asked (`feedback_app.languages`)."""
+
+    ZH = languages.ZH, _("Chinese")
+    RU = languages.RU, _("Russian")
+    EN = languages.EN, _("English")
+    OTHER = languages.OTHER, _("Other language")
 
 
 class Severity(models.TextChoices):
@@ -214,21 +249,11 @@ class BadCaseReviewQuerySet(models.QuerySet["BadCaseReview"]):
 
     def with_words(self) -> BadCaseReviewQuerySet:
         """Those whose reader left words."""
-        return self.filter(Exists(AgentFeedback.objects.with_words().filter(session_id=OuterRef("session_id"))))
+        return self.filter(has_words=True)
 
     def matching(self, text: str) -> BadCaseReviewQuerySet:
-        """Every word of `text` in the question, the session id, the notes or the reader's own words."""
-        found = self
-        for word in text.split():
-            said = AgentFeedback.objects.saying(word).filter(session_id=OuterRef("session_id"))
-            found = found.filter(
-                holds("session__query", word)
-                | Q(session__session_id__icontains=word)
-                | holds("notes", word)
-                | holds("corrected_answer", word)
-                | Exists(said)
-            )
-        return found
+        """Every word of `text`, by its beginning, in the question, session id, notes or the reader's own words."""
+        return self.filter(search.matching(BadCaseTerm, text))
 
     @staticmethod
     def queue_order() -> list[OrderBy]:
@@ -274,7 +299,7 @@ class BadCaseReview(models.Model):
         related_name="triage",
     )
     state = models.CharField(_("state"), max_length=16, choices=TriageState, default=TriageState.OPEN)
-    failure_mode = models.CharField(_("failure mode"), max_length=32, choices=FailureMode, blank=True, default="")
+    failure_mode = models.CharField(_("failure mode"), max_length=32, blank=True, default="")  # FailureMode.code
     severity = models.CharField(_("severity"), max_length=16, choices=Severity, blank=True, default="")
     # By the step's own name in its session, `planner/3`: a trace that grows may give it another row.
     blamed_step = models.CharField(_("step to blame"), max_length=48, blank=True, default="")
@@ -307,6 +332,22 @@ class BadCaseReview(models.Model):
     # Counts what people wrote here, so that a form knows when it is out of date.
     version = models.PositiveIntegerField(default=0, editable=False)
     question_key = models.CharField(max_length=32, default="", editable=False)  # "": not counted yet
+
+    # What the queue is filtered and ordered by: facts of the session, repeated by `services.priority`, because sessions
+    # are wide, and looking at each of them takes seconds.
+    agent_id = IdField(_("agent"), null=True, editable=False)
+    agent_flow = ExactCharField(_("agent flow"), max_length=32, null=True, editable=False)
+    evidence_score = models.PositiveSmallIntegerField(_("evidence score"), null=True, editable=False)
+    confidence = models.FloatField(_("confidence"), null=True, editable=False)
+    has_words = models.BooleanField(_("comment"), default=False, editable=False)
+    has_l0_hit = models.BooleanField(default=False, editable=False)
+    has_l1_hit = models.BooleanField(default=False, editable=False)
+    is_missed = models.BooleanField(default=False, editable=False)
+    is_truncated = models.BooleanField(default=False, editable=False)
+    has_failed_call = models.BooleanField(default=False, editable=False)
+    language = models.CharField(
+        _("language"), max_length=8, choices=QuestionLanguage, default=QuestionLanguage.OTHER, editable=False
+    )
 
     objects = BadCaseReviewQuerySet.as_manager()
 
@@ -343,6 +384,18 @@ class BadCaseReview(models.Model):
         """Waiting past the due date."""
         waiting = self.state in (TriageState.OPEN, TriageState.IN_REVIEW)
         return waiting and self.due_at is not None and self.due_at < timezone.now()
+
+
+class BadCaseTerm(search.SearchTerm):
+    """What a bad case is found by (`feedback_app.services.terms` keeps it)."""
+
+    pk = models.CompositePrimaryKey("term", "owner_id")
+    owner = models.ForeignKey(BadCaseReview, on_delete=models.CASCADE, related_name="terms")
+
+    class Meta(search.SearchTerm.Meta):
+        db_table = "bad_case_term"
+        verbose_name = _("search term of a bad case")
+        verbose_name_plural = _("search terms of bad cases")
 
 
 class BadCaseTransition(Transition):
@@ -471,8 +524,7 @@ class SecondState(models.TextChoices):
 
 
 NOTHING_WRONG = "NOTHING_WRONG"
-"""What a dismissal says, beside the failure modes."""
-VERDICT_CHOICES = [*FailureMode.choices, (NOTHING_WRONG, _("Nothing was wrong"))]
+"""What a dismissal says, beside the codes of failure modes."""
 
 
 class SecondReview(models.Model):
@@ -484,7 +536,7 @@ class SecondReview(models.Model):
     first_reviewer: Any = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    first_mode = models.CharField(_("first verdict"), max_length=32, choices=VERDICT_CHOICES)
+    first_mode = models.CharField(_("first verdict"), max_length=32)
     reviewer: Any = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         verbose_name=_("second reviewer"),
@@ -492,12 +544,12 @@ class SecondReview(models.Model):
         on_delete=models.SET_NULL,
         related_name="+",
     )
-    mode = models.CharField(_("second verdict"), max_length=32, choices=VERDICT_CHOICES, blank=True, default="")
+    mode = models.CharField(_("second verdict"), max_length=32, blank=True, default="")
     notes = models.TextField(_("notes"), blank=True, default="")
     settled_by: Any = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    settled_mode = models.CharField(max_length=32, choices=VERDICT_CHOICES, blank=True, default="")
+    settled_mode = models.CharField(max_length=32, blank=True, default="")
     created_at = models.DateTimeField(_("created at"), default=timezone.now)
     judged_at = models.DateTimeField(_("judged at"), null=True)
     settled_at = models.DateTimeField(_("settled at"), null=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from feedback_app.models import BadCaseReview
+from feedback_app.selectors.failure_modes import mode_names
 from feedback_app.selectors.second_reviews import is_hidden_from
 from feedback_app.selectors.words import feedback_on
 from sessions_app.models import DiagnosisSession
@@ -26,7 +27,9 @@ def triage_panel(request: HttpRequest, session: DiagnosisSession) -> Panel | Non
     review = BadCaseReview.objects.filter(session=session).select_related("assignee", "second").first()
     if review is None or is_hidden_from(request.user, review):
         return None
-    return Panel("feedback_app/triage_panel.html", {"review": review})
+    return Panel(
+        "feedback_app/triage_panel.html", {"review": review, "mode_names": mode_names() if review.failure_mode else {}}
+    )
 
 
 def connect() -> None:

@@ -15,7 +15,7 @@ from django.utils.translation import get_language
 
 from feedback_app import rules
 from feedback_app.models import EventSource
-from feedback_app.services import priority, re_asks, reports
+from feedback_app.services import priority, re_asks, reports, terms
 from feedback_app.services.submission import record_event
 from sessions_app import signals
 from sessions_app.errors import DomainError
@@ -55,6 +55,11 @@ def note_questions(session_ids: list[str], **_: Any) -> None:
     re_asks.note_questions(session_ids)
 
 
+def follow_questions(session_ids: list[str], **_: Any) -> None:
+    """Have bad cases found by what they ask now."""
+    terms.follow_questions(session_ids)
+
+
 def rank_bad_case(session_id: str, **_: Any) -> None:
     """A rejected session's score has a say in what is judged first."""
     priority.refresh(session_id)
@@ -83,4 +88,5 @@ def connect() -> None:
     signals.people_judged.connect(take_judgements, dispatch_uid="feedback_app.take_judgements")
     user_logged_in.connect(note_language, dispatch_uid="feedback_app.note_language")
     signals.session_scored.connect(rank_bad_case, dispatch_uid="feedback_app.rank_bad_case")
+    signals.answers_changed.connect(follow_questions, dispatch_uid="feedback_app.follow_questions")
     signals.questions_asked.connect(note_questions, dispatch_uid="feedback_app.note_questions")

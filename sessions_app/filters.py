@@ -26,6 +26,16 @@ from sessions_app.models import AgentFlow
 Rows = QuerySet[Any]
 
 
+CALL_FACTS = (
+    ("l0", _("Hit by exact key (L0)")),
+    ("l1", _("Hit by meaning (L1)")),
+    ("miss", _("Retrieval without any hit")),
+    ("truncated", _("Truncated result")),
+    ("failed", _("Failed tool call")),
+)
+"""What may have happened in the tool calls of a session, in the order in which marks are read."""
+
+
 class FlowFilter(RadioFilter):
     """The flows the design names, and all others together."""
 

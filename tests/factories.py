@@ -13,8 +13,9 @@ from django.utils import timezone
 from factory.django import DjangoModelFactory
 
 from cases_app.models import CaseLibrary, CaseStatus, SourceType
+from cases_app.services import terms as case_terms
 from feedback_app.models import AgentFeedback, BadCaseReview, EventType
-from feedback_app.services import priority
+from feedback_app.services import priority, terms
 from sessions_app.models import AgentFlow, AgentStep, DiagnosisSession, Status, ToolInvocation, Verdict
 
 PASSWORD = "correct horse battery staple"
@@ -116,6 +117,7 @@ class CaseFactory(DjangoModelFactory[CaseLibrary]):
 
     class Meta:
         model = CaseLibrary
+        skip_postgeneration_save = True
 
     diagnosis = factory.SubFactory(SessionFactory, feedback=Verdict.USEFUL)
     source_type = SourceType.AUTO
@@ -139,6 +141,12 @@ class CaseFactory(DjangoModelFactory[CaseLibrary]):
             reviewed_at=factory.LazyFunction(timezone.now),
         )
 
+    @factory.post_generation
+    def found(self, create: bool, wanted: bool | None, **_: Any) -> None:
+        """Let it be found by its words, as every service does."""
+        if create:
+            case_terms.refresh([self.pk])
+
 
 class TriageFactory(DjangoModelFactory[BadCaseReview]):
     """An open triage of a rejected session."""
@@ -155,6 +163,7 @@ class TriageFactory(DjangoModelFactory[BadCaseReview]):
         """Give it its place in the queue, as every service does; not where `ranked=False`."""
         if create and wanted is not False:
             priority.refresh(self.session_id)
+            terms.refresh(self.session_id)
             self.refresh_from_db()
 
 
@@ -163,12 +172,19 @@ class FeedbackEventFactory(DjangoModelFactory[AgentFeedback]):
 
     class Meta:
         model = AgentFeedback
+        skip_postgeneration_save = True
 
     session = factory.SubFactory(SessionFactory)
     turn_id = factory.SelfAttribute("session.session_id")
     agent_id = factory.SelfAttribute("session.agent_id")
     type = EventType.THUMBS
     value = 1.0
+
+    @factory.post_generation
+    def found(self, create: bool, wanted: bool | None, **_: Any) -> None:
+        """Let its session's bad case be found by its words, as every service does."""
+        if create:
+            terms.refresh(self.session.session_id)
 
 
 class UserFactory(DjangoModelFactory[Any]):

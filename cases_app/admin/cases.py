@@ -39,7 +39,7 @@ from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
 from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import HTTP_CONFLICT, Tab
-from sessions_app.paging import BoundedPaginator
+from sessions_app.paging import BoundedPaginator, bounded_count
 from sessions_app.panels import panels_of
 from sessions_app.templatetags.desk import badge, excerpt, moment, nothing
 
@@ -139,10 +139,14 @@ class CaseLibraryAdmin(ExportMixin, MergingAdmin, VersionsAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """The list below its queues."""
-        counts = CaseLibrary.objects.count_by_queue()
         name = filters.QueueFilter.parameter_name
         tabs = [
-            Tab.among(request, str(queue.label), counts[queue], **({} if is_default else {name: queue.value}))
+            Tab.among(
+                request,
+                str(queue.label),
+                bounded_count(CaseLibrary.objects.in_queue(queue)),
+                **({} if is_default else {name: queue.value}),
+            )
             for queue in CaseQueue
             for is_default in [queue == CaseQueue.TO_ENRICH]
         ]

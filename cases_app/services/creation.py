@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, SourceType
+from cases_app.services import terms
 from cases_app.services.moving import keep_former_version, keep_version, log
 from cases_app.suggestions.answers import split_answer
 from sessions_app.errors import ConflictError
@@ -85,6 +86,7 @@ def case_of_correction(session: DiagnosisSession, *, corrected_answer: str, auth
         case.refresh_from_db()
     log(case, "correct", source, actor=author)
     keep_version(case, "correct", actor=author)
+    terms.refresh([case.pk])
     return case
 
 
@@ -133,6 +135,7 @@ def _create(session: DiagnosisSession) -> CaseLibrary:
     )
     insert(CaseLibrary, [case])
     log(case, "create", "", actor=None, reason=gettext_noop("A reader found the answer useful."))
+    terms.refresh([case.pk])
     return case
 
 
@@ -147,6 +150,7 @@ def _fill_from_answer(case: CaseLibrary, session: DiagnosisSession) -> None:
     CaseLibrary.objects.filter(pk=case.pk, status=CaseStatus.DRAFT).update(
         title=title, root_cause=answer, solution=answer, version=F("version") + 1, updated_at=timezone.now()
     )
+    terms.refresh([case.pk])
 
 
 def _move_by_verdict(case: CaseLibrary, target: CaseStatus, *, retired_by_verdict: bool) -> None:

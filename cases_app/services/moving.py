@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, CaseVersion
+from cases_app.services import terms
 from sessions_app.errors import ConflictError, UnknownObjectError
 from sessions_app.services.anonymity import note_new_text
 from sessions_app.services.bulk import insert, new_row
@@ -82,6 +83,7 @@ def move(
     log(case, action, source, actor=reviewer, reason=reason)
     if is_written:
         keep_version(case, action, actor=reviewer, reason=reason)
+        terms.refresh([case.pk])
     return case
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import forms
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter, TextFilter
 
@@ -15,18 +17,47 @@ from feedback_app.models import (
     BadCaseReviewQuerySet,
     EventSource,
     EventType,
-    FailureMode,
+    QuestionLanguage,
     Severity,
     TriageState,
 )
+from feedback_app.selectors.failure_modes import mode_names
 from sessions_app import filters as shared
+from sessions_app.models import AgentFlow
+
+Row = Mapping[str, Any]
 
 
-class StateFilter(DropdownFilter):
+class Counted:
+    """A filter that shows beside each choice how many rows of the list fall under it, while it narrows nothing itself.
+
+    `TriageChangeList.counts` reads the first rows once, for all such filters.
+    """
+
+    columns: tuple[str, ...]
+    parameter_name: Any
+    lookup_choices: Any
+    value: Any
+
+    def values_of(self, row: Row) -> Iterable[str]:
+        """The choices that a row falls under."""
+        return [str(row[name]) for name in self.columns]
+
+    def choices(self, changelist: Any) -> Any:
+        """With their counts; of a choice under which nothing falls, none."""
+        counts = changelist.counts.get(self.parameter_name, {})
+        self.lookup_choices = [
+            (value, f"{label} ({counts[value]})" if value in counts else label) for value, label in self.lookup_choices
+        ]
+        return super().choices(changelist)  # type: ignore[misc]  # mixed into a filter
+
+
+class StateFilter(Counted, DropdownFilter):
     """Waiting, unless something else is asked for."""
 
     title = _("state")
     parameter_name = "state"
+    columns = ("state",)
     CLOSED, EVERY = "closed", "all"
     all_option = None
 
@@ -78,12 +109,18 @@ class AssigneeFilter(DropdownFilter):
                 return queryset.filter(assignee_id=int(pk)) if pk.isdecimal() else queryset.none()
 
 
-class DueFilter(DropdownFilter):
+class DueFilter(Counted, DropdownFilter):
     """Past the due date."""
 
     title = _("due")
     parameter_name = "due"
+    columns = ("due_at", "state")
     OVERDUE = "overdue"
+
+    def values_of(self, row: Row) -> Iterable[str]:
+        """As `BadCaseReviewQuerySet.overdue`."""
+        is_waiting = row["state"] in (TriageState.OPEN, TriageState.IN_REVIEW)
+        return [self.OVERDUE] if is_waiting and row["due_at"] and row["due_at"] < timezone.now() else []
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """One choice beside all."""
@@ -109,15 +146,26 @@ class CommentFilter(DropdownFilter):
         return queryset.with_words() if self.value() == "yes" else queryset
 
 
-class FailureModeFilter(DropdownFilter):
+class BadCaseCommentFilter(Counted, CommentFilter):
+    """Of bad cases, which know it themselves."""
+
+    columns = ("has_words",)
+
+    def values_of(self, row: Row) -> Iterable[str]:
+        """The one choice."""
+        return ["yes"] if row["has_words"] else []
+
+
+class FailureModeFilter(Counted, DropdownFilter):
     """What went wrong."""
 
     title = _("failure mode")
     parameter_name = "failure_mode"
+    columns = ("failure_mode",)
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """All that there are."""
-        return list(FailureMode.choices)
+        return list(mode_names().items())
 
     def queryset(self, request: HttpRequest, queryset: BadCaseReviewQuerySet) -> BadCaseReviewQuerySet:
         """An unknown value finds nothing."""
@@ -125,22 +173,14 @@ class FailureModeFilter(DropdownFilter):
         return queryset.filter(failure_mode=value) if value else queryset
 
 
-class FlowFilter(shared.FlowFilter):
+class FlowFilter(Counted, shared.FlowFilter):
     """Flow of the session."""
 
-    column = "session__agent_flow"
+    columns = ("agent_flow",)
 
-
-class AgentFilter(shared.AgentFilter):
-    """Agent of the session."""
-
-    column = "session__agent_id"
-
-
-class ScoreFilter(shared.ScoreFilter):
-    """Score of the session."""
-
-    column = "session__evidence_score"
+    def values_of(self, row: Row) -> Iterable[str]:
+        """A named flow, or another one."""
+        return [row["agent_flow"] if row["agent_flow"] in AgentFlow.values else self.OTHER]
 
 
 class ConfidenceFilter(shared.RangeFilter):
@@ -148,7 +188,7 @@ class ConfidenceFilter(shared.RangeFilter):
 
     title = _("stated confidence")
     parameter_name = "confidence"
-    column = "session__confidence"
+    column = "confidence"
     field = forms.FloatField(
         required=False, min_value=0, max_value=100, widget=forms.NumberInput({"min": 0, "max": 100})
     )
@@ -161,11 +201,57 @@ class ConfidenceFilter(shared.RangeFilter):
         return queryset
 
 
-class SeverityFilter(DropdownFilter):
+class LanguageFilter(Counted, DropdownFilter):
+    """In which language people asked."""
+
+    title = _("language of the question")
+    parameter_name = "language"
+    columns = ("language",)
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """All that there are."""
+        return list(QuestionLanguage.choices)
+
+    def queryset(self, request: HttpRequest, queryset: BadCaseReviewQuerySet) -> BadCaseReviewQuerySet:
+        """An unknown value finds nothing."""
+        value = self.value()
+        return queryset.filter(language=value) if value else queryset
+
+
+class FactsFilter(Counted, CheckboxFilter):
+    """What happened in the session's tool calls; all that are ticked must have happened."""
+
+    title = _("tool calls")
+    parameter_name = "facts"
+    COLUMNS: Mapping[str, str] = {
+        "l0": "has_l0_hit",
+        "l1": "has_l1_hit",
+        "miss": "is_missed",
+        "truncated": "is_truncated",
+        "failed": "has_failed_call",
+    }
+    columns = tuple(COLUMNS.values())
+
+    def values_of(self, row: Row) -> Iterable[str]:
+        """The facts that are true of it."""
+        return [name for name, column in self.COLUMNS.items() if row[column]]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
+        """The facts, named as in the list of sessions."""
+        return shared.CALL_FACTS
+
+    def queryset(self, request: HttpRequest, queryset: BadCaseReviewQuerySet) -> BadCaseReviewQuerySet:
+        """Of these facts, which the triage repeats; unknown ones narrow nothing."""
+        wanted = [self.COLUMNS[name] for name in self.value() or () if name in self.COLUMNS]
+        return queryset.filter(**dict.fromkeys(wanted, True))
+
+
+class SeverityFilter(Counted, DropdownFilter):
     """How bad reviewers found it."""
 
     title = _("severity")
     parameter_name = "severity"
+    columns = ("severity",)
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """All that there are."""

@@ -11,8 +11,9 @@ from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
 from cases_app.admin.differences import Difference, compare
-from feedback_app.models import BadCaseReview, FailureMode, Severity
+from feedback_app.models import BadCaseReview, Severity
 from feedback_app.selectors import triage
+from feedback_app.selectors.failure_modes import mode_choices
 from sessions_app.forms import LongTextField, ReasonForm, ServiceForm
 
 
@@ -49,7 +50,6 @@ class VerdictForm(ServiceForm):
 
     failure_mode = forms.ChoiceField(
         label=_("What went wrong"),
-        choices=[("", _("Choose what went wrong")), *FailureMode.choices],
         required=False,
         widget=UnfoldAdminSelectWidget(attrs={"data-digits": "", "data-key": "f"}),
     )
@@ -76,8 +76,16 @@ class VerdictForm(ServiceForm):
     )
     version = VersionField()
 
-    def __init__(self, *args: Any, steps: Sequence[tuple[str, str]] = (), **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        modes: Sequence[tuple[str, str]] = (),
+        steps: Sequence[tuple[str, str]] = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        mode: Any = self.fields["failure_mode"]
+        mode.choices = [("", _("Choose what went wrong")), *modes]
         blamed: Any = self.fields["blamed_step"]
         blamed.choices = [("", _("None in particular")), *steps]
 
@@ -87,7 +95,12 @@ class VerdictForm(ServiceForm):
         steps = triage.steps_of(str(review.session_id))
         if review.blamed_step and review.blamed_step not in dict(steps):
             steps.append((review.blamed_step, review.blamed_step.replace("/", " #")))
-        return cls(data, initial={name: getattr(review, name) for name in cls.base_fields}, steps=steps)
+        return cls(
+            data,
+            initial={name: getattr(review, name) for name in cls.base_fields},
+            modes=mode_choices(review.failure_mode),
+            steps=steps,
+        )
 
     def over(self, review: BadCaseReview) -> VerdictForm:
         """The same text, to be written over what stands there now: knowingly, for it is shown."""

@@ -17,9 +17,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 
-from feedback_app.models import VERDICT_CHOICES, SecondReview, SecondState
+from feedback_app.models import SecondReview, SecondState
 from feedback_app.selectors import second_reviews as selectors
 from feedback_app.selectors import words
+from feedback_app.selectors.failure_modes import verdict_choices, verdict_names
 from feedback_app.selectors.triage import TRIAGE_PERMISSION
 from feedback_app.services import second_reviews
 from sessions_app.errors import ConflictError
@@ -38,7 +39,7 @@ class SecondVerdictForm(forms.Form):
 
     mode = forms.ChoiceField(
         label=gettext_lazy("What went wrong"),
-        choices=[("", gettext_lazy("Choose what went wrong")), *VERDICT_CHOICES],
+        choices=lambda: [("", _("Choose what went wrong")), *verdict_choices()],
         widget=UnfoldAdminSelectWidget,
     )
     notes = LongTextField(
@@ -181,6 +182,7 @@ class SecondReviewAdmin(ObjectPageAdmin):
         context = {
             "title": excerpt(session.query, TITLE_CHARS) or session.session_id,
             "second": second,
+            "mode_names": {} if is_waiting else verdict_names(),
             "session": session,
             "form": form,
             "is_waiting": is_waiting,

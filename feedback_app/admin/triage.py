@@ -5,18 +5,19 @@ Every button is a POST of `action` to the page of its bad case. Each calls one s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.db.models.functions import Left
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -32,24 +33,22 @@ from feedback_app.admin.keys import PAGE_KEYS, QUEUE_KEYS
 from feedback_app.models import BadCaseReview, EventType, TriageState
 from feedback_app.selectors import exports, words
 from feedback_app.selectors import triage as selectors
+from feedback_app.selectors.failure_modes import mode_names
 from feedback_app.selectors.second_reviews import hidden_from, is_hidden_from
 from feedback_app.selectors.triage import TRIAGE_PERMISSION
 from feedback_app.services import triage
 from feedback_app.services.triage_bulk import TRIAGE_ACTIONS
 from feedback_app.templatetags.triage import due_mark, priority_mark, priority_rules
-from sessions_app.admin.filters import FactsFilter
 from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
-from sessions_app.filters import DayFilter, PeriodFilter
+from sessions_app.filters import AgentFilter, DayFilter, PeriodFilter, ScoreFilter
 from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, MAX_PAGE_DIGITS, ObjectPageAdmin, Tab
-from sessions_app.paging import BoundedPaginator
+from sessions_app.paging import MOST_COUNTED, BoundedPaginator, bounded_count
 from sessions_app.rules import CONFIDENT_ABOVE
 from sessions_app.selectors.chain import timeline
-from sessions_app.templatetags.desk import NOTHING, badge, excerpt, flow_name, nothing, score_mark
+from sessions_app.templatetags.desk import NOTHING, badge, excerpt, flow_name, nothing, number, score_mark
 
-QUESTION_CHARS = 480
-"""Of the question, as fetched for a row; more than is shown, because blanks are folded."""
 ROW_CHARS = 110
 TITLE_CHARS = 60
 NEXT_TO_ENRICH = "admin:cases_app_caselibrary_next"
@@ -57,19 +56,38 @@ NEXT_TO_ENRICH = "admin:cases_app_caselibrary_next"
 
 def is_confident(review: BadCaseReview) -> bool:
     """Whether the agent was sure of the answer that its reader rejected."""
-    stated = review.session.confidence
+    stated = review.confidence
     return stated is not None and stated > CONFIDENT_ABOVE
 
 
 class TriageChangeList(ChangeList):
     """The queue, each row with what its reader said and what this person may do with it."""
 
+    @cached_property
+    def counts(self) -> dict[str, dict[str, str]]:
+        """Filter → choice → how many rows of the list fall under it, as shown. One query, of MOST_COUNTED rows.
+
+        Where there are more rows, what is counted is the least there are: `12+`.
+        """
+        counted = [spec for spec in self.filter_specs if isinstance(spec, filters.Counted) and not spec.value()]
+        columns = sorted({column for spec in counted for column in spec.columns})
+        rows = list(self.queryset.values(*columns)[: MOST_COUNTED + 1]) if columns else []
+        more = "+" if len(rows) > MOST_COUNTED else ""
+        found = {
+            spec.parameter_name: Counter(value for row in rows[:MOST_COUNTED] for value in spec.values_of(row))
+            for spec in counted
+        }
+        return {name: {value: f"{number(n)}{more}" for value, n in some.items()} for name, some in found.items()}
+
     def get_results(self, request: HttpRequest) -> None:
-        """One query more for a page of rows."""
+        """Three queries more for a page of rows."""
         super().get_results(request)
-        comments = words.latest_comments(review.session_id for review in self.result_list)
+        sessions = selectors.heads_of_sessions(review.session_id for review in self.result_list)
+        comments, names = words.latest_comments(review.session_id for review in self.result_list), mode_names()
         for review in self.result_list:
             review.comment = comments.get(review.session_id, "")
+            review.session = sessions[review.session_id]
+            review.mode_name = names.get(review.failure_mode, review.failure_mode)
             review.is_mine = review.assignee_id == request.user.pk
             review.offers = self.model_admin.offers(request, review)
             review.url = self.model_admin.object_url(review, request)
@@ -80,18 +98,19 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
     """Bad cases: what waits, who has what, and the verdicts."""
 
     list_display = (
-        "question", "agent", "score", "confidence", "state_mark", "holder", "failure_mode_name", "due", "buttons",
+        "question", "agent", "score", "stated", "state_mark", "holder", "failure_mode_name", "due", "buttons",
     )  # fmt: skip
     list_filter = (
         filters.StateFilter,
         filters.AssigneeFilter,
         filters.DueFilter,
-        filters.CommentFilter,
+        filters.BadCaseCommentFilter,
+        filters.LanguageFilter,
         filters.FlowFilter,
-        filters.AgentFilter,
-        filters.ScoreFilter,
+        AgentFilter,
+        ScoreFilter,
         filters.ConfidenceFilter,
-        FactsFilter,
+        filters.FactsFilter,
         filters.FailureModeFilter,
         filters.SeverityFilter,
         PeriodFilter,
@@ -105,7 +124,7 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
     show_full_result_count = False
     search_fields = ("session__query",)  # shows the box; what is searched: `BadCaseReviewQuerySet.matching`
     search_help_text = gettext_lazy("Question, comment, notes or session id")
-    sortable_by = ("score", "confidence", "due")
+    sortable_by = ("score", "stated", "due")
     ordering = ("pk",)  # no column's head is marked as sorted while the order is that of `get_ordering`
     list_before_template = "feedback_app/triage_tabs.html"
     page_template = "admin/feedback_app/badcasereview/change_form.html"
@@ -157,18 +176,15 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
     # -- the queue ---------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[BadCaseReview]:
-        """Only what a row shows: an answer may be a megabyte long."""
+        """Only what a row shows, and of no other table: what is counted and put in order is not joined."""
         rows: QuerySet[BadCaseReview] = super().get_queryset(request)
         return (
             rows.exclude(hidden_from(request.user))
-            .select_related("session", "assignee")
+            .select_related("assignee")
             .only(
-                "session__session_id", "session__agent_id", "session__agent_flow", "session__evidence_score",
-                "session__confidence", "session__evaluation_due_at", "session__evaluation_error",
-                "state", "failure_mode", "due_at", "resolved_at", "assignee__username",
-                "claimed_at", "attention_at", "priority_hours",
+                "session_id", "agent_id", "agent_flow", "confidence", "state", "failure_mode", "due_at", "resolved_at",
+                "assignee__username", "claimed_at", "attention_at", "priority_hours",
             )
-            .annotate(query_head=Left("session__query", QUESTION_CHARS))
         )  # fmt: skip
 
     def get_ordering(self, request: HttpRequest) -> Any:
@@ -194,13 +210,14 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         """The list below its tabs."""
-        counts = BadCaseReview.objects.count_waiting(self.person(request))
+        reviews, user = BadCaseReview.objects, self.person(request)
+        waiting, mine = reviews.waiting(), reviews.waiting().filter(assignee_id=user.pk)
         assignee, state = filters.AssigneeFilter, filters.StateFilter
         tabs = [
-            Tab.among(request, _("Waiting"), counts["waiting"]),
-            Tab.among(request, _("Mine"), counts["mine"], assignee=assignee.MINE),
-            Tab.among(request, _("Unassigned"), counts["free"], assignee=assignee.NOBODY),
-            Tab.among(request, _("Overdue"), counts["overdue"], due=filters.DueFilter.OVERDUE),
+            Tab.among(request, _("Waiting"), bounded_count(waiting)),
+            Tab.among(request, _("Mine"), bounded_count(mine), assignee=assignee.MINE),
+            Tab.among(request, _("Unassigned"), bounded_count(reviews.free()), assignee=assignee.NOBODY),
+            Tab.among(request, _("Overdue"), bounded_count(reviews.overdue()), due=filters.DueFilter.OVERDUE),
             Tab.among(request, _("Closed"), state=state.CLOSED),
             Tab.among(request, _("All"), state=state.EVERY),
         ]
@@ -221,33 +238,32 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
         comment = excerpt(review.comment, ROW_CHARS)
         return format_html(
             '<span class="desk-cell-question" dir="auto">{}</span>{}',
-            excerpt(review.query_head, ROW_CHARS) or review.session_id,
+            excerpt(review.session.query_head, ROW_CHARS) or review.session_id,
             format_html('<q class="desk-cell-said" dir="auto">{}</q>', comment) if comment else "",
         )
 
     @admin.display(description=gettext_lazy("agent"))
     def agent(self, review: Any) -> str:
         """Which agent, in which flow."""
-        session = review.session
         return format_html(
             '<span class="desk-two" title="{}"><bdi>{}</bdi><small><bdi>{}</bdi></small></span>',
-            session.agent_id or "",
-            session.agent_id or NOTHING,
-            excerpt(flow_name(session.agent_flow)) if session.agent_flow else "",
+            review.agent_id or "",
+            review.agent_id or NOTHING,
+            excerpt(flow_name(review.agent_flow)) if review.agent_flow else "",
         )
 
-    @admin.display(description=gettext_lazy("evidence"), ordering="session__evidence_score")
+    @admin.display(description=gettext_lazy("evidence"), ordering="evidence_score")
     def score(self, review: BadCaseReview) -> str:
         """How sufficiently evidence was gathered."""
         return score_mark(review.session)
 
-    @admin.display(description=gettext_lazy("stated"), ordering="session__confidence")
-    def confidence(self, review: BadCaseReview) -> str:
+    @admin.display(description=gettext_lazy("stated"), ordering="confidence")
+    def stated(self, review: BadCaseReview) -> str:
         """How sure the agent said it was; marked where that was much."""
-        stated = review.session.confidence
-        if stated is None:
+        confidence = review.confidence
+        if confidence is None:
             return nothing()
-        percent = f"{stated:.0f}%"
+        percent = f"{confidence:.0f}%"
         return (
             badge("confident", percent, _("Rejected though stated with confidence"))
             if is_confident(review)
@@ -267,9 +283,9 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
         return review.assignee.get_username() if review.assignee else nothing()
 
     @admin.display(description=gettext_lazy("failure mode"))
-    def failure_mode_name(self, review: BadCaseReview) -> str:
+    def failure_mode_name(self, review: Any) -> str:
         """What went wrong, once somebody said so."""
-        return review.get_failure_mode_display() or nothing()
+        return review.mode_name or nothing()
 
     @admin.display(description=gettext_lazy("due"), ordering="due_at")
     def due(self, review: BadCaseReview) -> str:
@@ -417,6 +433,7 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
             "is_confident": is_confident(review),
             "timeline": timeline(review.session_id, self.steps_page(request)),
             "feedback": feedback,
+            "mode_names": mode_names(),
             "history": selectors.history(review),
             "similar_cases": similar_cases(review.session) if self._sees_cases(request) else None,
             "same_question": selectors.same_question(review, request.user),

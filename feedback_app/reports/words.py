@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -11,8 +11,9 @@ from django.utils.formats import date_format, number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from feedback_app.models import FailureMode, WeeklyReport
+from feedback_app.models import WeeklyReport
 from feedback_app.rules import MIN_AGENT_THUMBS
+from feedback_app.selectors.failure_modes import mode_names
 from feedback_app.selectors.weekly import DAYS, AgentTotals, Head, Totals, WeeklyFigures, question_heads
 from sessions_app.charts import Line, ceiling, share
 from sessions_app.privacy import anonymise_text
@@ -286,12 +287,12 @@ def _ranking_note(ranked: int) -> str:
 
 
 def _modes(figures: WeeklyFigures) -> list[Bar]:
-    labels: Mapping[str, object] = dict(FailureMode.choices)
+    names = mode_names()
     modes = figures["failure_modes"]
     top = max((mode["count"] for mode in modes), default=0)
     return [
         Bar(
-            str(labels.get(mode["mode"], mode["mode"])),
+            names.get(mode["mode"], mode["mode"]),
             number(mode["count"]),
             _("before: %(n)s") % {"n": number(mode["before"])},
             share(mode["count"], top),

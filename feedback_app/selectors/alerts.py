@@ -42,7 +42,7 @@ def confident_but_rejected(rule: AlertRule, since: datetime) -> QuerySet[BadCase
     if rule.agent_id:
         found = found.filter(of_agent(rule.agent_id, "session__"))
     return found.order_by("created_at", "pk").annotate(
-        agent=F("session__agent_id"), confidence=F("session__confidence"), score=F("session__evidence_score")
+        agent=F("session__agent_id"), stated=F("session__confidence"), score=F("session__evidence_score")
     )
 
 

@@ -9,7 +9,8 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 
 from feedback_app.agreement import Agreement, agreement_of, agreement_on
-from feedback_app.models import VERDICT_CHOICES, BadCaseReview, SecondReview, SecondState
+from feedback_app.models import BadCaseReview, SecondReview, SecondState
+from feedback_app.selectors.failure_modes import verdict_names
 
 MOST_JUDGED = 20_000
 """The latest that agreement is counted over."""
@@ -17,7 +18,8 @@ MOST_JUDGED = 20_000
 
 def hidden_from(user: Any) -> Q:
     """Triages whose verdict this person must not know yet: all that wait for a second one, but for one's own."""
-    return Q(second__state=SecondState.WAITING) & ~Q(second__first_reviewer_id=user.pk)
+    waiting = SecondReview.objects.filter(state=SecondState.WAITING).exclude(first_reviewer_id=user.pk)
+    return Q(pk__in=waiting.values("review_id"))
 
 
 def is_hidden_from(user: Any, review: BadCaseReview) -> bool:
@@ -73,19 +75,20 @@ def agreement_table() -> AgreementTable:
             pairs[other, one].append((answered, said))
     people = {key for pair in pairs for key in pair}
     names = dict(get_user_model().objects.filter(pk__in=people).values_list("pk", "username"))
+    modes = verdict_names()
     listed = [
-        PairAgreement((names[one], names[other]), overall, _by_mode(verdicts))
+        PairAgreement((names[one], names[other]), overall, _by_mode(verdicts, modes))
         for (one, other), verdicts in pairs.items()
         if (overall := agreement_of(verdicts)) is not None
     ]
     return AgreementTable(
-        agreement_of(everybody), _by_mode(everybody), sorted(listed, key=lambda pair: (-pair.overall.total, pair.names))
+        agreement_of(everybody),
+        _by_mode(everybody, modes),
+        sorted(listed, key=lambda pair: (-pair.overall.total, pair.names)),
     )
 
 
-def _by_mode(verdicts: list[tuple[str, str]]) -> list[tuple[str, Agreement]]:
+def _by_mode(verdicts: list[tuple[str, str]], names: dict[str, str]) -> list[tuple[str, Agreement]]:
     return [
-        (str(label), agreement)
-        for mode, label in VERDICT_CHOICES
-        if (agreement := agreement_on(mode, verdicts)) is not None
+        (label, agreement) for mode, label in names.items() if (agreement := agreement_on(mode, verdicts)) is not None
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,6 +24,8 @@ STEPS_OFFERED = 500
 MAX_INDEX_DIGITS = 9
 OTHERS_SHOWN = 5
 QUESTION_CHARS = 240
+ROW_QUESTION_CHARS = 480
+"""As fetched for a row; more than is shown, because blanks are folded."""
 OTHER_COLUMNS = ("state", "failure_mode", "created_at", "session__session_id")
 
 
@@ -46,6 +49,13 @@ def has_step(review: BadCaseReview, name: str) -> bool:
     if not index.isdecimal() or len(index) > MAX_INDEX_DIGITS:
         return False
     return AgentStep.objects.of(str(review.session_id)).filter(agent_name=agent, step_index=int(index)).exists()
+
+
+def heads_of_sessions(session_ids: Iterable[str]) -> dict[str, DiagnosisSession]:
+    """Session id → what a row of the queue shows of it: score and beginning of the question. Never an answer."""
+    shown = DiagnosisSession.objects.only("session_id", "evidence_score", "evaluation_due_at", "evaluation_error")
+    heads = shown.annotate(query_head=Left("query", ROW_QUESTION_CHARS)).filter(session_id__in=list(session_ids))
+    return {session.session_id: session for session in heads.order_by()}
 
 
 def same_question(review: BadCaseReview, user: Any) -> list[BadCaseReview]:

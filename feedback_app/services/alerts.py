@@ -88,7 +88,7 @@ def _facts(review: Any) -> Facts:
     return {
         "sessionId": review.session_id,
         "agentId": review.agent,
-        "confidence": review.confidence,
+        "confidence": review.stated,
         "evidenceScore": review.score,
         "reviewId": review.pk,
     }

@@ -25,9 +25,10 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from cases_app.models import CaseLibrary, CaseStatus, CaseVersion, SourceType
+from cases_app.services import terms as case_terms
 from feedback_app.models import AgentFeedback, BadCaseReview
 from feedback_app.selectors import subjects
-from feedback_app.services import priority
+from feedback_app.services import priority, terms
 from feedback_app.services.erasure import blank_log
 from sessions_app.db import in_transaction
 from sessions_app.models import DiagnosisSession, OtlpTrace
@@ -189,8 +190,10 @@ def _write(session_id: str, stamp: tuple[Any, ...], changes: Sequence[_Change], 
         raise _MeanwhileChangedError
     DiagnosisSession.objects.filter(session_id=session_id).update(anonymised_at=now)
     priority.refresh(session_id)  # it keeps a digest of the question
+    terms.refresh(session_id)
 
 
+@in_transaction
 def _apply(change: _Change, now: datetime) -> bool:
     """Write one row, if it still stands as it was read."""
     columns = change.columns
@@ -198,6 +201,8 @@ def _apply(change: _Change, now: datetime) -> bool:
         columns = {**columns, "version": F("version") + 1, "updated_at": now}
     if not subjects.all_of(change.model).filter(pk=change.pk, **change.seen).update(**columns):
         return False
+    if change.model is CaseLibrary:
+        case_terms.refresh([change.pk])
     if title := columns.get("title"):
         _log_of(change.model, change.pk).update(object_repr=title[:200])
     return True
@@ -247,5 +252,7 @@ def _delete(session_ids: Sequence[str]) -> int:
     reviews = BadCaseReview.objects.filter(session__session_id__in=found)
     blank_log({CaseLibrary: untouched, DiagnosisSession: own, BadCaseReview: reviews})
     untouched.delete()
+    kept = list(own_cases.values_list("pk", flat=True))
     own.delete()
+    case_terms.refresh(kept)  # no longer by the session's id
     return len(found)

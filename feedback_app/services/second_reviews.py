@@ -18,13 +18,13 @@ from django.utils.translation import gettext as _
 
 from feedback_app.models import (
     NOTHING_WRONG,
-    VERDICT_CHOICES,
     BadCaseReview,
     BadCaseTransition,
     SecondReview,
     SecondState,
     TriageState,
 )
+from feedback_app.selectors.failure_modes import verdict_choices
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
 from sessions_app.services.anonymity import note_new_text
@@ -113,7 +113,7 @@ def _overrule(second: SecondReview, lead: AbstractBaseUser, mode: str) -> None:
 
 
 def _check(mode: str) -> None:
-    if mode not in dict(VERDICT_CHOICES):
+    if mode not in dict(verdict_choices()):
         message = _("Choose what went wrong.")
         raise InvalidInputError(message, errors={"mode": [message]})
 

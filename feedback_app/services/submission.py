@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from cases_app.services import creation
 from feedback_app import rules, similarity
 from feedback_app.models import AgentFeedback, EventSource, EventType
-from feedback_app.services import priority, triage
+from feedback_app.services import priority, terms, triage
 from sessions_app.db import in_transaction
 from sessions_app.errors import InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession, Verdict
@@ -122,6 +122,8 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
     case_id = _apply_verdict(session, VERDICTS[reading.value]) if is_verdict and known is None else None
     if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
         priority.refresh(session.session_id)
+    if event.comment or session.feedback == Verdict.NOT_USEFUL:
+        terms.refresh(session.session_id)
     return Outcome(event.id, case_id, is_repeat=known is not None)
 
 

@@ -25,6 +25,7 @@ from feedback_app.models import (
     TriageState,
 )
 from feedback_app.selectors.triage import TRIAGE_PERMISSION, has_step
+from feedback_app.services import terms
 from feedback_app.services.second_reviews import cancel_second_review, owe_second_review
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
@@ -57,7 +58,7 @@ class StaleTriageError(ConflictError):
 class Findings(TypedDict, total=False):
     """What a reviewer found. What is left out says nothing."""
 
-    failure_mode: str  # FailureMode
+    failure_mode: str  # FailureMode.code
     severity: str  # Severity
     blamed_step: str  # `<agent>/<index>`
     notes: str
@@ -188,15 +189,16 @@ def save_notes(
     *, review_id: int, reviewer: AbstractBaseUser, version: int | None = None, **findings: Unpack[Findings]
 ) -> BadCaseReview:
     """Keep what the holder has written and chosen so far, over `version`. Raises InvalidInputError, ConflictError."""
-    if findings.get("failure_mode"):
-        _check_failure_mode(findings)
     review = _held(review_id, reviewer, version=version)
+    if findings.get("failure_mode"):
+        _check_failure_mode(review, findings)
     columns = _columns(review, findings)
     now = timezone.now()
     # Who is still writing still holds it: the claim begins anew.
     if not _unmoved(review).update(claimed_at=now, updated_at=now, version=F("version") + 1, **columns):
         raise _lost(review)
     note_new_text(review.session_id)
+    terms.refresh(str(review.session_id))
     return _get(review_id)
 
 
@@ -208,7 +210,7 @@ def resolve(
 
     Raises InvalidInputError without a failure mode, StaleTriageError, ConflictError.
     """
-    _check_failure_mode(findings)
+    _check_failure_mode(_get(review_id), findings)
     return _close(review_id, "resolve", TriageState.RESOLVED, reviewer, version, findings)
 
 
@@ -224,7 +226,7 @@ def resolve_with_case(
     if not corrected_answer.strip():
         message = _("Write what the agent should have answered.")
         raise InvalidInputError(message, errors={"corrected_answer": [message]})
-    _check_failure_mode(findings)
+    _check_failure_mode(_get(review_id), findings)
     with transaction.atomic():  # a savepoint: both or neither inside a caller's transaction too
         # Locks in the order of all: session, case, triage.
         session = DiagnosisSession.objects.select_for_update().get(triage=_get(review_id))
@@ -270,6 +272,7 @@ def _close(
     columns |= _columns(review, findings)
     reason = findings.get("notes", "")
     _move(review, action, target, reviewer, reason, resolved_at=timezone.now(), version=F("version") + 1, **columns)
+    terms.refresh(str(review.session_id))
     owe_second_review(review, reviewer)
     return review
 
@@ -292,8 +295,10 @@ def _columns(review: BadCaseReview, findings: Findings) -> dict[str, Any]:
     }
 
 
-def _check_failure_mode(findings: Findings) -> None:
-    if findings.get("failure_mode") not in FailureMode.values:
+def _check_failure_mode(review: BadCaseReview, findings: Findings) -> None:
+    """One that is offered, or stands there already. Raises InvalidInputError."""
+    mode = findings.get("failure_mode", "")
+    if not mode or (mode != review.failure_mode and not FailureMode.objects.offered().filter(pk=mode).exists()):
         message = _("Choose what went wrong.")
         raise InvalidInputError(message, errors={"failure_mode": [message]})
 

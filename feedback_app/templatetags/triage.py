@@ -65,6 +65,12 @@ def _hours(hours: int) -> str:
 
 
 @register.filter
+def named(code: str, names: Mapping[str, str]) -> str:
+    """What a code is called; itself where nobody knows."""
+    return names.get(code, code)
+
+
+@register.filter
 def due_mark(review: BadCaseReview) -> SafeString:
     """Until when a bad case waits, or since when it is overdue or closed."""
     if review.resolved_at:

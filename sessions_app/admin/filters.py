@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from unfold.contrib.filters.admin import CheckboxFilter, RadioFilter
 
 from sessions_app import rules
+from sessions_app.filters import CALL_FACTS
 from sessions_app.models import Status, ToolInvocation, Verdict
 
 Sessions = QuerySet[Any]
@@ -78,11 +79,11 @@ class ScoringFilter(RadioFilter):
         return queryset
 
 
-_FACTS: Mapping[str, tuple[Any, Q]] = {
-    "l0": (_("Hit by exact key (L0)"), rules.hits("L0")),
-    "l1": (_("Hit by meaning (L1)"), rules.hits("L1")),
-    "truncated": (_("Truncated result"), Q(is_truncated=True)),
-    "failed": (_("Failed tool call"), Q(success=False)),
+_FACTS: Mapping[str, Q] = {
+    "l0": rules.hits("L0"),
+    "l1": rules.hits("L1"),
+    "truncated": Q(is_truncated=True),
+    "failed": Q(success=False),
 }
 
 
@@ -94,15 +95,14 @@ class FactsFilter(CheckboxFilter):
     MISS = "miss"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
-        """The facts, in the order in which marks are read."""
-        (l0, l1, *others) = ((name, label) for name, (label, _condition) in _FACTS.items())
-        return [l0, l1, (self.MISS, _("Retrieval without any hit")), *others]
+        """The facts."""
+        return CALL_FACTS
 
     def queryset(self, request: HttpRequest, queryset: Sessions) -> Sessions:
         """Sessions in whose calls all of these happened."""
         for name in self.value() or ():
             if name in _FACTS:
-                queryset = queryset.filter(_calls(_FACTS[name][1], happened=True))
+                queryset = queryset.filter(_calls(_FACTS[name], happened=True))
             elif name == self.MISS:
                 queryset = queryset.filter(
                     _calls(rules.is_retrieval(settings.RETRIEVAL_TOOLS), happened=True),

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from feedback_app.models import BadCaseReview, BadCaseTransition, FailureMode, TriageState
+from feedback_app.models import BadCaseReview, BadCaseTransition, TriageState
 from feedback_app.services import submission, triage
 from feedback_app.services.triage import TakenError
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
@@ -17,7 +17,7 @@ from tests.factories import SessionFactory, TriageFactory, UserFactory
 
 pytestmark = pytest.mark.django_db
 
-VERDICT = {"failure_mode": FailureMode.HALLUCINATION, "notes": "Made up a metric.", "corrected_answer": "It was DNS."}
+VERDICT = {"failure_mode": "HALLUCINATION", "notes": "Made up a metric.", "corrected_answer": "It was DNS."}
 MOVES = {
     "claim": lambda pk, by: triage.claim(review_id=pk, reviewer=by),
     "release": lambda pk, by: triage.release(review_id=pk, reviewer=by),
@@ -32,7 +32,7 @@ START = {
     "mine": {"state": TriageState.IN_REVIEW},
     "theirs": {"state": TriageState.IN_REVIEW},
     "orphaned": {"state": TriageState.IN_REVIEW},
-    "resolved": {"state": TriageState.RESOLVED, "failure_mode": FailureMode.HALLUCINATION},
+    "resolved": {"state": TriageState.RESOLVED, "failure_mode": "HALLUCINATION"},
     "dismissed": {"state": TriageState.DISMISSED},
 }
 OPEN, IN_REVIEW, RESOLVED, DISMISSED = (state.value for state in TriageState)
@@ -118,7 +118,7 @@ def test_notes_are_kept_with_the_chosen_failure_mode(people):
         reviewer=people["mine"],
         notes="New",
         corrected_answer="Better",
-        failure_mode=FailureMode.INCOMPLETE,
+        failure_mode="INCOMPLETE",
     )
     review.refresh_from_db()
     assert (review.notes, review.corrected_answer, review.failure_mode) == ("New", "Better", "INCOMPLETE")
