@@ -30,6 +30,7 @@ from feedback_app.admin import filters
 from feedback_app.admin.buttons import BUTTONS, Press
 from feedback_app.admin.forms import AssignForm, VerdictForm
 from feedback_app.admin.keys import PAGE_KEYS, QUEUE_KEYS
+from feedback_app.admin.views import SavedViews
 from feedback_app.models import BadCaseReview, EventType, TriageState
 from feedback_app.selectors import exports, words
 from feedback_app.selectors import triage as selectors
@@ -94,7 +95,7 @@ class TriageChangeList(ChangeList):
 
 
 @admin.register(BadCaseReview)
-class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
+class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
     """Bad cases: what waits, who has what, and the verdicts."""
 
     list_display = (
@@ -209,7 +210,9 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
         return columns if self.has_release_permission(request) else columns[:-1]
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """The list below its tabs."""
+        """The list below its tabs; from elsewhere, in the view that this person chose."""
+        if self.has_view_permission(request) and (way := self.way_to_default(request)):
+            return redirect(way)
         reviews, user = BadCaseReview.objects, self.person(request)
         waiting, mine = reviews.waiting(), reviews.waiting().filter(assignee_id=user.pk)
         assignee, state = filters.AssigneeFilter, filters.StateFilter
@@ -228,6 +231,10 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
             "keys": QUEUE_KEYS,
             "holders_url": self.view_url("holders", None) if self.has_assign_permission(request) else None,
             "export_links": self.export_links(request),
+            "view_lines": self.view_lines(request),
+            "views_url": self.view_url("views", None),
+            "shown_query": request.GET.urlencode(),
+            "may_share": self.has_assign_permission(request),
             **(extra_context or {}),
         }
         return super().changelist_view(request, context)
@@ -304,6 +311,7 @@ class BadCaseReviewAdmin(ExportMixin, ObjectPageAdmin):
         wrap = self.admin_site.admin_view
         return [
             path("next/", wrap(self.take_next), name="feedback_app_badcasereview_next"),
+            path("views/", wrap(self.views_view), name="feedback_app_badcasereview_views"),
             path("holders/", wrap(self.holders), name="feedback_app_badcasereview_holders"),
             *super().get_urls(),
         ]

@@ -268,7 +268,7 @@ class TestQueue:
         assert not any('"answer"' in query["sql"] or "`answer`" in query["sql"] for query in many.captured_queries)
 
 
-LIST_QUERIES = 19
+LIST_QUERIES = 21
 
 
 class TestButtonsOfTheList:
