@@ -1,8 +1,9 @@
 """How fast the reviewers' pages answer over 100,000 sessions, 20,000 bad cases and 20,000 cases.
 
 One reviewer, signed in, asks a web server as in the Procfile for each page again and again, over one connection.
-Printed per page: milliseconds (median and 95th percentile), how many statements it took, and the slowest of them. The
-database is made anew unless --reuse says otherwise, which takes some minutes.
+Printed per page: milliseconds (median and 95th percentile), milliseconds of the processor in the web server, how many
+statements it took, and the slowest of them. The database is made anew unless --reuse says otherwise, which takes some
+minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from benchmarks.server import ROOT, inside, web_server
+from benchmarks.server import ROOT, children, cpu_seconds, inside, web_server
 
 DATABASE = "benchmarks.desk_database"
 DEFAULT_MYSQL = "mysql://root@127.0.0.1:3306/bench_desk"
@@ -101,18 +102,21 @@ def _measure(
     shows_statements: bool,
 ) -> None:
     cookie = inside(DATABASE, environment, "cookie", "Reviewer").splitlines()[-1]
-    print("| page | p50 ms | p95 ms | statements | slowest, ms |")
-    print("|---|---:|---:|---:|---:|")
-    with web_server(environment, PROCESSES, THREADS) as (port, _):
+    print("| page | p50 ms | p95 ms | CPU ms | statements | slowest, ms |")
+    print("|---|---:|---:|---:|---:|---:|")
+    with web_server(environment, PROCESSES, THREADS) as (port, master):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         for _ in range(2 * PROCESSES):
             for url in (QUEUE, LIBRARY, SESSIONS):
                 _ask(connection, url, cookie)
+        workers = children(master)
         for name, urls in pages.items():
+            before = sum(map(cpu_seconds, workers))
             taken = sorted(_ask(connection, urls[number % len(urls)], cookie) * 1000 for number in range(times))
             p50, p95 = (taken[min(times - 1, int(times * share))] for share in (0.5, 0.95))
+            cpu = (sum(map(cpu_seconds, workers)) - before) / times * 1000
             count, slowest, statement = told[urls[0]]
-            print(f"| `{name}` | {p50:.0f} | {p95:.0f} | {count} | {slowest:.0f} |", flush=True)
+            print(f"| `{name}` | {p50:.0f} | {p95:.0f} | {cpu:.0f} | {count} | {slowest:.0f} |", flush=True)
             if shows_statements:
                 print(f"  {statement[:3000]}")
 

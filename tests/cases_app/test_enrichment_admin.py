@@ -219,7 +219,7 @@ class TestList:
         assert not any("solution" in query["sql"] for query in many.captured_queries)
 
 
-LIST_QUERIES = 11
+LIST_QUERIES = 17
 
 
 class TestProgress:
