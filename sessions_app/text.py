@@ -25,6 +25,7 @@ REPLACEMENT = "\ufffd"
 _ID = re.compile(r"[!-~]{1,64}")
 _ALIKE = bytes.maketrans(b"123456789[", b"000000000{")
 _LONG_NUMBER = b"0" * 20
+_NULL = re.compile(rb"(?:^|[:,\[])null")  # and not the word in a text
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -89,29 +90,30 @@ def clean_json(value: Any, *, max_chars: int = MAX_JSON_CHARS) -> tuple[Any, boo
 
     Raises UnstorableJSONError for more than 30 levels or `max_chars`, infinite numbers or over-long integers.
     """
-    if _is_plainly_storable(value, max_chars):
+    if plainly_encoded(value, max_chars) is not None:
         return value, False
     cleaner = _Cleaner(max_chars)
     return cleaner.walk(value, 1), cleaner.changed
 
 
-def _is_plainly_storable(value: Any, max_chars: int) -> bool:
-    """Whether a look at its encoded bytes shows that there is nothing to clean; almost always, and ten times faster.
+def plainly_encoded(value: Any, max_chars: int) -> bytes | None:
+    """`value` in JSON where its bytes show that there is nothing to clean: almost always, and ten times faster.
 
     A value cannot be nested deeper than it has brackets. Infinite numbers are encoded as null: a null needs the walk.
     """
     try:
         encoded = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        return False
+        return None
     alike = encoded.translate(_ALIKE)  # what is looked for in it, a regular expression finds in 15 times the time
-    return (
+    is_plain = (
         len(encoded) <= max_chars
         and alike.count(b"{") <= MAX_JSON_DEPTH
         and _LONG_NUMBER not in alike
         and b"\\u0000" not in encoded
-        and b"null" not in encoded
+        and (b"null" not in encoded or _NULL.search(encoded) is None)
     )
+    return encoded if is_plain else None
 
 
 def loads_strict(body: bytes) -> Any:

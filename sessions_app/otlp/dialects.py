@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any, TypedDict
 
+import msgspec
+
 from sessions_app.otlp.messages import (
     DETAILS_EVENT,
     EVENT_MESSAGES,
@@ -32,7 +34,7 @@ from sessions_app.otlp.messages import (
 )
 from sessions_app.otlp.names import as_id, hashed, short_name
 from sessions_app.otlp.spans import Span
-from sessions_app.text import MAX_JSON_INTEGER, MAX_TEXT_CHARS, UnstorableJSONError, clean_json, is_id
+from sessions_app.text import MAX_JSON_INTEGER, MAX_TEXT_CHARS, UnstorableJSONError, clean_json, is_id, plainly_encoded
 
 AGENT, CHAIN, MODEL, TOOL, RETRIEVER = "agent", "chain", "model", "tool", "retriever"
 """Kinds of span. A chain is a framework's step around agents and models; it may be the root, never a step."""
@@ -282,12 +284,31 @@ def kind_of(span: Span) -> str:
     return RETRIEVER if any(event.name == DOCUMENT_EVENT for event in span.events) else ""
 
 
+class _Encoded(dict[str, Any]):
+    """Facts with their JSON, which their ledger need not make again. Nobody changes them."""
+
+    __slots__ = ("json",)
+    json: bytes
+
+
 def _cleaned(facts: SpanFacts) -> SpanFacts:
-    cleaned, changed = clean_json(facts, max_chars=MAX_FACTS_CHARS)
-    result: SpanFacts = cleaned
+    if (encoded := plainly_encoded(facts, MAX_FACTS_CHARS)) is not None:
+        known: Any = _Encoded(facts)
+        known.json = encoded
+        result: SpanFacts = known
+        return result
+    result, changed = clean_json(facts, max_chars=MAX_FACTS_CHARS)
     if changed:
         result["is_sanitised"] = True
     return result
+
+
+def encoded(spans: Mapping[str, SpanFacts]) -> bytes:
+    """Facts by span id, as JSON."""
+    return b"{%b}" % b",".join(
+        b'"%b":%b' % (span_id.encode(), getattr(facts, "json", None) or msgspec.json.encode(facts))
+        for span_id, facts in spans.items()
+    )
 
 
 class _Told:

@@ -250,7 +250,7 @@ def _values(plan: _Plan, row: models.Model, now: Any) -> tuple[str, list[Any]]:
         elif type(value) is str and adapt is None:
             places.append("%s")
             parameters.append(value)
-        elif type(value) is int or type(value) is bool:
+        elif type(value) is int or (type(value) is bool and adapt is None):  # in JSON true is not 1
             places.append(str(int(value)))
         elif adapt is _written_utc:
             places.append(f"'{_written_utc(value)}'")

@@ -274,7 +274,7 @@ def _merge_spans(stored: dict[str, SpanFacts], arrived: dict[str, SpanFacts]) ->
 def _pack(spans: dict[str, SpanFacts]) -> bytes:
     if (compressor := getattr(_own, "compressor", None)) is None:
         compressor = _own.compressor = zstandard.ZstdCompressor(_COMPRESSION)
-    packed: bytes = compressor.compress(msgspec.json.encode(spans))
+    packed: bytes = compressor.compress(dialects.encoded(spans))
     return packed
 
 
