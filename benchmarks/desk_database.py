@@ -345,15 +345,15 @@ def _index_cases() -> None:
     cases = CaseLibrary.objects.order_by("pk")
     with connection.cursor() as cursor:
         cursor.execute(
-            "CREATE TEMPORARY TABLE answer_term (digest CHAR(32), term VARCHAR(48) COLLATE utf8mb4_bin, KEY (digest))"
+            "CREATE TEMPORARY TABLE answer_term (digest BINARY(16), term VARCHAR(48) COLLATE utf8mb4_bin, KEY (digest))"
         )
         answers = set(cases.values_list("root_cause", flat=True).distinct())
-        rows = [(hashlib.md5(answer.encode()).hexdigest(), term) for answer in answers for term in terms_of(answer)]
+        rows = [(hashlib.md5(answer.encode()).digest(), term) for answer in answers for term in terms_of(answer)]
         for some in batched(rows, 5000):
             cursor.executemany("INSERT INTO answer_term VALUES (%s, %s)", some)
         cursor.execute(
             "INSERT INTO case_term (term, owner_id) SELECT t.term, c.case_id FROM case_library c"
-            " JOIN answer_term t ON t.digest = MD5(c.root_cause) ORDER BY 1, 2"
+            " JOIN answer_term t ON t.digest = UNHEX(MD5(c.root_cause)) ORDER BY 1, 2"
         )
     own = cases.values_list("pk", "title", "error_code", "diagnosis_id")
     for some in batched(own.iterator(ROWS_AT_ONCE), ROWS_AT_ONCE):

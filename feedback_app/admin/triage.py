@@ -123,6 +123,7 @@ class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
     list_max_show_all = 0
     paginator = BoundedPaginator
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # its counts look at every row
     search_fields = ("session__query",)  # shows the box; what is searched: `BadCaseReviewQuerySet.matching`
     search_help_text = gettext_lazy("Question, comment, notes or session id")
     sortable_by = ("score", "stated", "due")

@@ -53,6 +53,7 @@ def counts_a_table(sql):
 def test_lists_and_pages_ask_little_and_count_no_table(folder, queries, rows, client, as_lead):
     client.get(folder)
     pages = [f"{folder}{row.pk}/change/" for row in rows[folder][:1]]
+    queries = (*queries, "_facets=True")
     for url in [*(f"{folder}?{query}" for query in queries if not query.startswith("p=")), *pages]:
         asked = statements(client, url)
         assert len(asked) <= MOST_STATEMENTS, (url, len(asked))
