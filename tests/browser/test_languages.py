@@ -145,7 +145,6 @@ def addresses(lead: Any) -> dict[str, str]:
         "revoke": f"/admin/sessions_app/apikey/{key.pk}/revoke/",
         "users": "/admin/auth/user/",
         "user": f"/admin/auth/user/{lead.pk}/change/",
-        "groups": "/admin/auth/group/",
         "group": f"/admin/auth/group/{lead.groups.get().pk}/change/",
         "password": "/admin/password_change/",
     }
