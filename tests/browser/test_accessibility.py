@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.browser.test_languages import addresses  # noqa: F401 - the fixture of pages of every kind
 
@@ -30,6 +30,7 @@ def test_no_page_shuts_anybody_out(width, scheme, addresses, signed_in, admin_us
     faults: dict[str, list[str]] = {}
     for name, address in addresses.items():
         page.goto(address)
+        expect(page.locator("#content")).to_be_visible()
         if found := violations(page):
             faults[name] = found
         screenshot(page, f"{name}-{scheme}-{width}")

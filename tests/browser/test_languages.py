@@ -160,6 +160,7 @@ def test_nothing_is_in_english_and_nothing_is_cut_off(
     for name, address in addresses.items():
         page.goto(address)
         expect(page.locator("html")).to_have_attribute("lang", browser_language)
+        expect(page.locator("#content")).to_be_visible()  # a fault in a template can leave an empty page
         found = [*english_in(page.evaluate(VISIBLE_TEXTS)), *page.evaluate(CUT_OFF)]
         if page.evaluate("document.documentElement.scrollWidth") > width:
             found.append("wider than the window")
