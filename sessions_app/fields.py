@@ -55,4 +55,9 @@ class Utf8JSONField(models.JSONField):
 
 def dumps(value: object) -> str:
     """JSON as `Utf8JSONField` stores it, at a tenth of the cost of Django's encoder."""
-    return msgspec.json.encode(value).decode()
+    return encoded(value).decode()
+
+
+def encoded(value: object) -> bytes:
+    """The same in UTF-8."""
+    return msgspec.json.encode(value)

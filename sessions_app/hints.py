@@ -19,7 +19,7 @@ from django.db import transaction
 
 logger = structlog.get_logger(__name__)
 
-GATHER_SECONDS = 0.05
+GATHER_SECONDS = 0.2
 PAUSE_SECONDS = 5.0
 MESSAGE_IDS = 50
 """Ids a message: a large batch is shared among the workers."""

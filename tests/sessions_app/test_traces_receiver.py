@@ -399,7 +399,7 @@ def test_reasons_are_few_and_the_count_is_whole(post):
 
 def test_a_trace_that_the_database_refuses_costs_itself_alone(post, monkeypatch):
     def refuse(sql, params, execute, *rest):
-        if "INSERT" in sql and "poison" in str(params):
+        if "INSERT" in str(sql) and "poison" in f"{sql!r}{params}":  # one statement may be bytes, with its values
             with connection.cursor() as cursor:
                 cursor.db.set_rollback(False)
             raise traces.DatabaseError("Data too long")
