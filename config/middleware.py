@@ -10,6 +10,7 @@ from collections.abc import Callable
 import structlog
 from csp.middleware import CSPMiddleware
 from django.http import HttpRequest, HttpResponseBase
+from django.utils.encoding import escape_uri_path
 
 from sessions_app.access.limits import address_of
 
@@ -33,7 +34,7 @@ class RequestLog:
             logger.log(
                 _level_of(response.status_code),
                 "request_finished",
-                request=f"{request.method} {request.get_full_path()}",
+                request=f"{request.method} {escape_uri_path(request.path)}",  # a query may hold what people wrote
                 code=response.status_code,
                 milliseconds=round((time.perf_counter() - begun) * 1000, 1),
                 **({"user_id": user.pk} if user is not None else {}),

@@ -69,7 +69,7 @@ def _says(word: str) -> Q:
 
 
 class AgentFeedback(models.Model):
-    """One feedback event. Append-only.
+    """One feedback event. Append-only, but for words that follow under the same `clientEventId`.
 
     `value`: thumbs +1/−1; star 0–1; correction and edit: edit distance 0–1; re_ask: similarity 0–1.
     `payload` by type: star `{stars}`; correction `{original, corrected, userNote?}`; edit `{original, edited,
@@ -718,7 +718,8 @@ class AlertDeliveryQuerySet(models.QuerySet["AlertDelivery"]):
     def due(self, now: datetime) -> AlertDeliveryQuerySet:
         """To be sent now, and in nobody's hands."""
         free = Q(claimed_until=None) | Q(claimed_until__lt=now)
-        return self.unsent().filter(free, due_at__lte=now, rule__is_active=True)
+        to_be_sent = self.unsent().exclude(event=AlertDelivery.TEST)  # a test is sent once, by who asks for it
+        return to_be_sent.filter(free, due_at__lte=now, rule__is_active=True)
 
 
 class AlertDelivery(models.Model):

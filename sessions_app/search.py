@@ -33,7 +33,7 @@ UNSPACED = (
     "\uac00-\ud7af"  # Korean writes endings to its words
 )
 _WORD = rf"[^\W_{UNSPACED}]+"
-_TOKEN = re.compile(rf"[{UNSPACED}]+|_*{_WORD}(?:[-_./:@]+{_WORD})*")
+_TOKEN = re.compile(rf"[{UNSPACED}]+|{_WORD}(?:[-_./:@]+{_WORD})*")
 _IS_UNSPACED = re.compile(rf"[{UNSPACED}]")
 _PART = re.compile(_WORD)
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -62,9 +62,9 @@ def _terms(text: str) -> Iterator[str]:
             yield from (token[at : at + 2] for at in range(len(token)))  # the last is one character, alone
             continue
         yield _plain(token)
-        for part in _PART.findall(token):
-            yield _plain(part)
-            humps = _HUMP.split(part)
+        for part in _PART.finditer(token):
+            yield _plain(token[part.start() : part.start() + TERM_CHARS])  # from it on: "key_violation" of ERR_KEY_…
+            humps = _HUMP.split(part[0])
             if len(humps) > 1:  # `PoolExhausted` is found by "exhausted"
                 yield from map(_plain, humps)
 

@@ -18,7 +18,7 @@ from cases_app.selectors import enrichment as selectors
 from cases_app.selectors import versions
 from cases_app.services.enrichment import restore_version
 from cases_app.services.moving import StaleCaseError
-from sessions_app.errors import ConflictError, InvalidInputError
+from sessions_app.errors import ConflictError, DomainError, InvalidInputError, UnknownObjectError
 from sessions_app.pages import HTTP_CONFLICT, ObjectPageAdmin
 
 MAX_DIGITS = 9
@@ -43,7 +43,7 @@ class VersionsAdmin(ObjectPageAdmin):
             return HttpResponseBadRequest()
         try:
             restored = restore_version(case_id=case.pk, number=number, version=version, reviewer=self.person(request))
-        except (ConflictError, InvalidInputError) as refusal:
+        except (ConflictError, InvalidInputError, UnknownObjectError) as refusal:
             stale = _("This case was changed since you opened this page; look again.")
             messages.error(request, stale if isinstance(refusal, StaleCaseError) else _reasons(refusal))
             again = selectors.case_with_session(object_id) or case
@@ -91,7 +91,7 @@ def _number(data: QueryDict, name: str) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _reasons(refusal: ConflictError | InvalidInputError) -> str:
+def _reasons(refusal: DomainError) -> str:
     """The refusal, and which fields it is about."""
     labels = [str(CaseForm.base_fields[name].label) for name in refusal.errors if name in CaseForm.base_fields]
     return " ".join([refusal.message, ", ".join(labels)]).strip()

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseLibraryQuerySet, CaseTransition, FaultCategory, SourceType
-from sessions_app.paging import bounded_count
+from sessions_app.paging import MOST_COUNTED, bounded_count
 from sessions_app.selectors.slices import midnight
 
 HISTORY_SHOWN = 100
@@ -48,8 +48,10 @@ class Progress:
     left: int
 
     @property
-    def share(self) -> int:
-        """Percent that is done."""
+    def share(self) -> int | None:
+        """Percent that is done; None where there are more than were counted."""
+        if max(self.done, self.left) > MOST_COUNTED:
+            return None
         return 100 * self.done // (self.done + self.left) if self.done + self.left else 100
 
 

@@ -29,12 +29,16 @@ class DatabaseWrapper(base.DatabaseWrapper):
             now = time.monotonic()
             if now < self._well_at + ALIVE_SECONDS and _is_silent(self.connection):
                 self.health_check_done = True
-            self._well_at = now
+            else:
+                self._well_at = now  # it is asked now, or made anew
         super().close_if_health_check_failed()
 
 
 def _is_silent(connection: Any) -> bool:
     """Whether nothing came from the server: neither its farewell nor the end of the stream."""
     poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
+    try:
+        poll.register(connection.fileno(), select.POLLIN)
+    except (ValueError, base.Database.Error):  # type: ignore[attr-defined]  # it has no socket any more
+        return False
     return not poll.poll(0)

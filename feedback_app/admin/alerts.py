@@ -135,6 +135,9 @@ class AlertForm(ServiceForm):
         if threshold := cls.THRESHOLDS.get(rule.kind):
             initial[threshold] = rule.threshold
         form = cls(data, initial=initial)
+        people: Any = form.fields["recipients"]
+        named = {str(person.pk): person.get_username() for person in rule.recipients.all()}
+        people.choices = [*(dict(people.choices) | named).items()]
         for name, field in form.fields.items():
             field.disabled = not may_change or name in ("kind", "channel")
         return form
@@ -354,7 +357,7 @@ class AlertFilter(DropdownFilter):
         value = self.value()
         if not value:
             return queryset
-        return queryset.filter(rule_id=int(value)) if value.isdecimal() else queryset.none()
+        return queryset.filter(rule_id=int(value)) if value in dict(self.lookup_choices) else queryset.none()
 
 
 class AlertStateFilter(DropdownFilter):

@@ -23,7 +23,7 @@ from feedback_app.selectors import words
 from feedback_app.selectors.failure_modes import verdict_choices, verdict_names
 from feedback_app.selectors.triage import TRIAGE_PERMISSION
 from feedback_app.services import second_reviews
-from sessions_app.errors import ConflictError
+from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.forms import LongTextField
 from sessions_app.pages import HTTP_CONFLICT, ObjectPageAdmin
 from sessions_app.paging import BoundedPaginator
@@ -51,6 +51,13 @@ class SettlementForm(forms.Form):
     """What a Lead decides."""
 
     mode = SecondVerdictForm.base_fields["mode"]
+
+    def __init__(self, second: SecondReview, data: Any = None) -> None:
+        super().__init__(data)
+        offered, names = dict(verdict_choices()), verdict_names()
+        said = {code: names.get(code, code) for code in (second.first_mode, second.mode)}
+        mode: Any = self.fields["mode"]
+        mode.choices = [("", _("Choose what went wrong")), *(offered | said).items()]
 
 
 @admin.register(SecondReview)
@@ -155,7 +162,7 @@ class SecondReviewAdmin(ObjectPageAdmin):
             return HttpResponseBadRequest()
         if action == "settle":
             self.require(request, "settle")
-        form = SecondVerdictForm(request.POST) if action == "judge" else SettlementForm(request.POST)
+        form = SecondVerdictForm(request.POST) if action == "judge" else SettlementForm(second, request.POST)
         if not form.is_valid():
             return self._page(request, second, form)
         person, said = self.person(request), form.cleaned_data
@@ -164,7 +171,7 @@ class SecondReviewAdmin(ObjectPageAdmin):
                 second_reviews.judge(second_id=second.pk, reviewer=person, **said)
             else:
                 second_reviews.settle(second_id=second.pk, lead=person, **said)
-        except ConflictError as refusal:
+        except (ConflictError, InvalidInputError) as refusal:
             messages.error(request, refusal.message)
             second = selectors.second_review(object_id) or second
             return self._page(request, second, self._form(second), status=HTTP_CONFLICT)
@@ -172,7 +179,7 @@ class SecondReviewAdmin(ObjectPageAdmin):
         return redirect(self.object_url(second, request))
 
     def _form(self, second: SecondReview) -> forms.Form:
-        return SecondVerdictForm() if second.state == SecondState.WAITING else SettlementForm()
+        return SecondVerdictForm() if second.state == SecondState.WAITING else SettlementForm(second)
 
     def _page(
         self, request: HttpRequest, second: SecondReview, form: forms.Form, *, status: int = 200

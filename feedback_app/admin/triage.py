@@ -64,6 +64,8 @@ def is_confident(review: BadCaseReview) -> bool:
 class TriageChangeList(ChangeList):
     """The queue, each row with what its reader said and what this person may do with it."""
 
+    result_list: Any
+
     @cached_property
     def counts(self) -> dict[str, dict[str, str]]:
         """Filter → choice → how many rows of the list fall under it, as shown. One query, of MOST_COUNTED rows.
@@ -84,6 +86,8 @@ class TriageChangeList(ChangeList):
         """Three queries more for a page of rows."""
         super().get_results(request)
         sessions = selectors.heads_of_sessions(review.session_id for review in self.result_list)
+        # One whose session went meanwhile is gone too.
+        self.result_list = [review for review in self.result_list if review.session_id in sessions]
         comments, names = words.latest_comments(review.session_id for review in self.result_list), mode_names()
         for review in self.result_list:
             review.comment = comments.get(review.session_id, "")

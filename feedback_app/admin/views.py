@@ -63,7 +63,7 @@ class SavedViews:
     def way_to_default(self: Any, request: HttpRequest) -> str | None:
         """Where somebody is led who comes to the bare list from elsewhere; within it they may take all filters off."""
         came_from = urlsplit(request.headers.get("Referer", "")).path
-        if request.method != "GET" or request.GET or came_from == request.path:
+        if request.method != "GET" or request.GET or came_from.startswith(request.path):
             return None
         view = default_view(request.user)
         return f"{request.path}?{view.query}" if view and view.query else None

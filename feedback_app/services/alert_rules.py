@@ -8,7 +8,7 @@ new secrets; `secret_begins` tells that it is so.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from ipaddress import ip_address
 from typing import Any, NamedTuple, TypedDict, Unpack
@@ -90,7 +90,7 @@ def change_rule(*, rule_id: int, version: int, **data: Unpack[RuleData]) -> Aler
     rule = AlertRule.objects.select_for_update().get(pk=rule_id)
     if rule.version != version:
         raise ConflictError(_("This was changed since you opened it. Your text is still here; compare and save."))
-    fields, people = _checked({**data, "kind": rule.kind, "channel": rule.channel})
+    fields, people = _checked({**data, "kind": rule.kind, "channel": rule.channel}, rule.recipients.all())
     if fields["is_active"] and not rule.is_active:
         fields["active_since"] = timezone.now()
     looked_for = ("agent_id", "threshold", "period_days", "min_votes", "is_active")
@@ -156,8 +156,11 @@ _ASKED = {
 }
 
 
-def _checked(data: RuleData) -> tuple[dict[str, Any], list[Any]]:
-    """The columns, and the people named. Raises InvalidInputError with what is wrong with which field."""
+def _checked(data: RuleData, named: Iterable[Any] = ()) -> tuple[dict[str, Any], list[Any]]:
+    """The columns, and the people named. Raises InvalidInputError with what is wrong with which field.
+
+    Who was `named` before and is no Lead at present may stay: without anybody named, all Leads would be told.
+    """
     errors: dict[str, list[str]] = {}
     name = data["name"].strip()
     if not name or not name.isprintable() or len(name) > MAX_NAME_CHARS:
@@ -180,7 +183,7 @@ def _checked(data: RuleData) -> tuple[dict[str, Any], list[Any]]:
     url = data["url"].strip() if is_webhook else ""
     if is_webhook and (objection := object_to_url(url)):
         errors["url"] = [objection]
-    by_key = {person.pk: person for person in leads()}
+    by_key = {person.pk: person for person in (*named, *leads())}
     people = [] if is_webhook else [by_key[key] for key in data["recipients"] if key in by_key]
     language = data["language"] if data["language"] in dict(settings.LANGUAGES) else settings.LANGUAGE_CODE
     if errors:

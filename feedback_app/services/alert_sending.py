@@ -95,7 +95,8 @@ def _due() -> Any:
 
 
 def _being_sent() -> Any:
-    unsent = AlertDelivery.objects.unsent().filter(rule__channel=AlertChannel.WEBHOOK)
+    unsent = AlertDelivery.objects.unsent().exclude(event=AlertDelivery.TEST)
+    unsent = unsent.filter(rule__channel=AlertChannel.WEBHOOK)
     return unsent.filter(claimed_until__gte=timezone.now())
 
 

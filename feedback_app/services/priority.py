@@ -47,8 +47,8 @@ def refresh_unranked() -> int:
     unranked = BadCaseReview.objects.filter(question_key="").values_list("session__session_id", flat=True)
     session_ids = list(unranked[:ROWS_AT_ONCE])
     for session_id in session_ids:
+        terms.refresh(session_id)  # first: one that is counted is not met again
         refresh(session_id)
-        terms.refresh(session_id)
     return len(session_ids)
 
 

@@ -77,8 +77,13 @@ def judge(*, second_id: int, reviewer: AbstractBaseUser, mode: str, notes: str =
 
 @in_transaction
 def settle(*, second_id: int, lead: AbstractBaseUser, mode: str) -> SecondReview:
-    """Decide between two verdicts, or for a third, and write it into the triage. Raises ConflictError."""
-    _check(mode)
+    """Decide between two verdicts, or for a third, and write it into the triage.
+
+    Raises InvalidInputError, ConflictError. What one of the two said may be retired by now, and still be right.
+    """
+    second = _get(second_id)
+    if mode not in (second.first_mode, second.mode):
+        _check(mode)
     settled = SecondReview.objects.filter(pk=second_id, state=SecondState.DISAGREED).update(
         state=SecondState.SETTLED, settled_by_id=lead.pk, settled_mode=mode, settled_at=timezone.now()
     )

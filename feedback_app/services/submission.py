@@ -115,6 +115,8 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
         event = _append(session, data, reading)
     elif words := _new_words(known, reading):
         event = _add_words(known, words, data)
+        session.updated_at = timezone.now()  # by which retention sees it: there are no more events than before
+        update(session, "updated_at")
     else:
         return Outcome(known.id, None, is_repeat=True)
     if session.anonymised_at:

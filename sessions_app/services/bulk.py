@@ -277,7 +277,7 @@ def _values(plan: _Plan, row: models.Model, now: Any, quote: Quote | None) -> tu
             value = now
         if value is None:
             written.append(b"NULL")
-        elif type(value) is int or (type(value) is bool and adapt is None):  # in JSON true is not 1
+        elif adapt is None and type(value) in (int, bool):  # in JSON 1 is '1', and true is not 1
             written.append(b"%d" % value)
         elif adapt is _written_utc:
             written.append(b"'%b'" % _written_utc(value).encode())

@@ -196,9 +196,9 @@ customElements.define(NAME, class extends HTMLElement {
     this.#buttons.forEach((button) => button.setAttribute("aria-pressed", button.value === verdict));
   }
 
-  told({ place, event: { type, value } }, state) {
+  told({ place, event: { type, value, payload } }, state) {
     if (place !== this.#place) return;
-    if (state === "refused" && type === "thumbs") remember(place, { verdict: "" });
+    if (state === "refused" && type === "thumbs" && !payload) remember(place, { verdict: "" });
     this.#status.textContent = this.#text[state];
     this.dispatchEvent(new CustomEvent(NAME, { bubbles: true, detail: { type, value, state } }));
   }
@@ -242,7 +242,7 @@ customElements.define(NAME, class extends HTMLElement {
     const data = new FormData(this.#form), original = this.#original, { verdict, stars, id } = saidOf(this.#place);
     const [comment, corrected] = ["comment", "corrected"].map((name) => (data.get(name) || "").trim());
     const value = Number(data.get("stars")), isCorrected = corrected && corrected !== original;
-    const payload = comment && !isCorrected ? { comment } : {}; // words go with one event
+    const payload = comment && !isCorrected ? { comment } : {};
     if (isCorrected) this.#say({ type: "correction", payload: { original, corrected, userNote: comment } });
     if (value && (value !== stars || payload.comment)) {
       remember(this.#place, { stars: value });

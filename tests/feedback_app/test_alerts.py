@@ -759,6 +759,13 @@ def test_a_test_is_sent_once_and_shows_the_answer(server, lead):
     assert rule.held_until is None
 
 
+def test_a_test_that_its_page_did_not_finish_is_left_alone(server, lead):
+    rule, _ = hook(server)
+    alerts.owe(rule, AlertDelivery.TEST, [alerts.Occurrence("1", {})])
+    alert_sending.send_webhooks()
+    assert server.requests == []
+
+
 def test_a_test_by_mail_goes_to_who_asks_for_it(mails, lead):
     UserFactory(username="boss", role="Lead")
     delivery = alert_sending.send_test(rule_id=by_mail().pk, actor=lead)

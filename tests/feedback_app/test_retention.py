@@ -23,7 +23,7 @@ from cases_app.services.moving import StaleCaseError
 from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTransition
 from feedback_app.services import retention, triage
 from feedback_app.services.retention import Applied, apply_retention, count_due
-from feedback_app.services.submission import submit_verdict
+from feedback_app.services.submission import record_event, submit_verdict
 from feedback_app.tasks import apply_retention as task
 from sessions_app.models import AgentStep, DiagnosisSession, OtlpTrace, ToolInvocation
 from sessions_app.services.recording import record_sessions
@@ -146,7 +146,10 @@ def test_what_is_written_later_is_cleaned_too(reviewer, anonymous):
 
 def test_what_somebody_writes_meanwhile_is_never_overwritten(reviewer, monkeypatch):
     session = written_all_over(reviewer, created_at=days_ago(31))
+    star = {"session_id": session.session_id, "type": "star", "value": 3, "client_event_id": "one"}
+    record_event(star)
     writes = [
+        lambda: record_event(star | {"payload": {"comment": WORDS}}),
         lambda: record_sessions([{"session_id": session.session_id, "answer": f"Newer. {WORDS}"}]),
         lambda: FeedbackEventFactory(session=session, payload={"comment": WORDS}),
         lambda: BadCaseReview.objects.update(notes=f"Newer. {WORDS}", updated_at=timezone.now()),
@@ -161,7 +164,7 @@ def test_what_somebody_writes_meanwhile_is_never_overwritten(reviewer, monkeypat
         return changes
 
     monkeypatch.setattr(retention, "_changes", interrupted)
-    for left in range(4):
+    for left in range(len(writes)):
         assert apply_retention().anonymised == 0, left
     assert apply_retention().anonymised == 1
     assert DiagnosisSession.objects.get().answer == f"Newer. {CLEAN}"

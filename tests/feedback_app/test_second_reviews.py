@@ -5,7 +5,14 @@ import json
 import pytest
 from django.contrib.auth import get_user_model
 
-from feedback_app.models import NOTHING_WRONG, BadCaseReview, BadCaseTransition, SecondReview, SecondState
+from feedback_app.models import (
+    NOTHING_WRONG,
+    BadCaseReview,
+    BadCaseTransition,
+    FailureMode,
+    SecondReview,
+    SecondState,
+)  # fmt: skip
 from feedback_app.selectors.second_reviews import agreement_table
 from feedback_app.selectors.triage import same_question
 from feedback_app.services import triage
@@ -138,6 +145,18 @@ class TestJudging:
         assert BadCaseTransition.objects.filter(action="settle", actor=lead).count() == rows
         with pytest.raises(ConflictError):
             settle(second_id=second.pk, lead=lead, mode="TOOL_FAILURE")
+
+    def test_what_one_of_the_two_said_may_be_retired_by_then(self, client, reviewer, other_reviewer, lead):
+        closed_by(reviewer)
+        second = SecondReview.objects.get()
+        judge(second_id=second.pk, reviewer=other_reviewer, mode="INCOMPLETE")
+        FailureMode.objects.filter(code__in=("INCOMPLETE", "TOOL_FAILURE")).update(is_retired=True)
+        client.force_login(lead, backend=LOGIN_BACKEND)
+        page = f"{SECONDS}{second.pk}/change/"
+        assert client.post(page, {"action": "settle", "mode": "TOOL_FAILURE"}).status_code == 200
+        assert client.post(page, {"action": "settle", "mode": "INCOMPLETE"}).status_code == 302
+        second.refresh_from_db()
+        assert (second.state, second.settled_mode) == ("SETTLED", "INCOMPLETE")
 
     def test_settling_leaves_a_triage_alone_that_was_opened_again(self, reviewer, other_reviewer, lead):
         review = closed_by(reviewer)

@@ -1,8 +1,10 @@
 """By which terms texts are found, and which terms a query asks for."""
 
+import time
+
 import pytest
 
-from sessions_app.search import MAX_TERMS, TERM_CHARS, beginnings_of, terms_of
+from sessions_app.search import MAX_TERMS, READ_CHARS, TERM_CHARS, beginnings_of, terms_of
 
 
 def finds(query, text):
@@ -28,6 +30,8 @@ def finds(query, text):
         pytest.param("timeouts", "a timeout", id="plural-asked-for"),
         pytest.param("exhaust", "PoolExhaustedError", id="part-of-a-name"),
         pytest.param("err_pool", "raised ERR_POOL_FULL", id="beginning-of-a-code"),
+        pytest.param("KEY_VIOLATION", "raised ERR_KEY_VIOLATION", id="end-of-a-code"),
+        pytest.param("checkout-api", "prod/checkout-api:8080", id="middle-of-a-name"),
         pytest.param("ORA-00060", "ORA-00060: deadlock", id="vendor-code"),
         pytest.param("00060", "ORA-00060: deadlock", id="number-of-a-code"),
         pytest.param("ｐｏｏｌ", "pool", id="full-width"),
@@ -54,6 +58,13 @@ def test_finds(query, text):
 )
 def test_does_not_find(query, text):
     assert not finds(query, text)
+
+
+@pytest.mark.parametrize("text", ["_" * READ_CHARS, "a" + "_" * READ_CHARS, "a_" * READ_CHARS, "中_" * READ_CHARS])
+def test_no_text_takes_long(text):
+    started = time.thread_time()
+    terms_of(text)
+    assert time.thread_time() - started < 1  # a tenth of that on an idle machine
 
 
 def test_no_text_is_too_long():
