@@ -11,7 +11,10 @@ from django.db.migrations.executor import MigrationExecutor
 
 roles = import_module("feedback_app.migrations.0002_roles")
 MIGRATION = ("feedback_app", "0002_roles")
-LATER = [import_module(f"feedback_app.migrations.{name}").ROLES for name in ("0006_erasure_roles", "0031_alert_roles")]
+LATER = [
+    import_module(f"feedback_app.migrations.{name}").ROLES
+    for name in ("0006_erasure_roles", "0031_alert_roles", "0035_seed_failure_modes")
+]
 """What later migrations added."""
 
 pytestmark = pytest.mark.django_db
