@@ -25,7 +25,16 @@ from sessions_app.models import DiagnosisSession  # noqa: E402
 from sessions_app.services.recording import record_batch  # noqa: E402
 
 WARM_UP = 400
-CHILDREN = ("case_transition", "bad_case_transition", "bad_case_review", "agent_feedback", "case_library")
+CHILDREN = (
+    "case_term",
+    "bad_case_term",
+    "case_version",
+    "case_transition",
+    "bad_case_transition",
+    "bad_case_review",
+    "agent_feedback",
+    "case_library",
+)
 
 Statements = list[tuple[str, Any]]
 
