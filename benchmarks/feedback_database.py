@@ -104,8 +104,8 @@ def _statements(kind: str, session_id: str) -> Statements:
     """What one post sends inside its transaction, by doing it."""
     statements: Statements = []
 
-    def note(execute: Callable[..., Any], sql: str, parameters: Any, *more: Any) -> Any:
-        statements.append((sql, parameters))
+    def note(execute: Callable[..., Any], sql: str | bytes, parameters: Any, *more: Any) -> Any:
+        statements.append((sql if isinstance(sql, str) else sql.decode(), parameters))
         return execute(sql, parameters, *more)
 
     with connection.execute_wrapper(note):
