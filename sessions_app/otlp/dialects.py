@@ -292,9 +292,9 @@ class _Encoded(dict[str, Any]):
 
 
 def _cleaned(facts: SpanFacts) -> SpanFacts:
-    if (encoded := plainly_encoded(facts, MAX_FACTS_CHARS)) is not None:
+    if (json := plainly_encoded(facts, MAX_FACTS_CHARS)) is not None:
         known: Any = _Encoded(facts)
-        known.json = encoded
+        known.json = json
         result: SpanFacts = known
         return result
     result, changed = clean_json(facts, max_chars=MAX_FACTS_CHARS)
@@ -529,9 +529,10 @@ _USAGE: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 def _read_evaluation(facts: SpanFacts, span: Span, told: _Told) -> None:
     """The agent's word on itself; people's annotations go their own way, as feedback."""
-    if not (span.events or told.numbered or told.tells_any(_SELF_EVALUATION)):
+    stated = told.get("self_evaluation")
+    if stated is None and not span.events and not told.numbered:
         return
-    said = parsed(told.get("self_evaluation"))
+    said = parsed(stated)
     evaluation: dict[str, Any] = _object(said, "text") if isinstance(said, dict) else {}
     people: list[dict[str, Any]] = []
     for event in span.events:
@@ -547,9 +548,6 @@ def _read_evaluation(facts: SpanFacts, span: Span, told: _Told) -> None:
         facts["self_evaluation"] = evaluation
     if people:
         facts["judgements"] = people
-
-
-_SELF_EVALUATION = frozenset(("self_evaluation",))
 
 
 def _take_evaluation(evaluation: dict[str, Any], people: list[dict[str, Any]], row: Mapping[str, Any], at: int) -> None:

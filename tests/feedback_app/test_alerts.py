@@ -13,7 +13,6 @@ from typing import Any
 
 import environ
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from feedback_app.models import (
@@ -33,6 +32,7 @@ from sessions_app.models import DiagnosisSession, Verdict
 from tests.factories import SessionFactory, TriageFactory, UserFactory
 from tests.receiver import receiver
 from tests.smtp import mail_server
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -87,28 +87,6 @@ def confident(**fields: Any) -> BadCaseReview:
 def told(rule: AlertRule | None = None) -> list[Any]:
     rows = AlertDelivery.objects.order_by("pk")
     return [delivery.facts for delivery in (rows.filter(rule=rule) if rule else rows)]
-
-
-def at_once(work: Any, times: int = 4) -> list[Any]:
-    """Results of `work` in as many threads at once; raises what one of them raised."""
-    start, results, failures = threading.Barrier(times), [], []
-
-    def run() -> None:
-        try:
-            start.wait()
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001 - told below
-            failures.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run) for _ in range(times)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    return results
 
 
 # -- confident but rejected ------------------------------------------------------------------------------------------
@@ -208,7 +186,7 @@ def test_sweeps_at_once_owe_it_once():
     a_rule(kind="queue_overdue", threshold=1)
     for _ in range(3):
         confident(due_at=timezone.now() - DAY)
-    at_once(alerts.watch)
+    at_once(alerts.watch, times=4)
     assert AlertDelivery.objects.count() == 4
     assert AlertCondition.objects.get().episode == 1
 
@@ -482,7 +460,7 @@ def test_senders_at_once_send_each_once(server):
     rules = [hook(server)[0] for _ in range(2)]
     for rule in rules:
         owed(rule, 4)
-    at_once(alert_sending.send_webhooks)
+    at_once(alert_sending.send_webhooks, times=4)
     alert_sending.send_webhooks()  # what was left while another held the rule
     ids = [request.headers["webhook-id"] for request in server.requests]
     assert len(ids) == len(set(ids)) == 8
@@ -638,7 +616,7 @@ def test_senders_of_mails_at_once_send_each_thing_once(mails):
     by_mail()
     confident()
     alerts.watch()
-    at_once(alert_sending.send_mails)
+    at_once(alert_sending.send_mails, times=4)
     assert sorted(mail["To"] for mail in mails.mails) == [person.email for person in people]
 
 

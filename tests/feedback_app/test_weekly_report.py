@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 from datetime import UTC, date, datetime, timedelta
 from io import StringIO
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import environ
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connections
 from django.urls import reverse
 from django.utils import timezone, translation
 
@@ -26,6 +24,7 @@ from feedback_app.tasks import make_weekly_report
 from sessions_app.models import DiagnosisSession
 from tests.factories import FeedbackEventFactory, SessionFactory, TriageFactory, UserFactory
 from tests.smtp import mail_server
+from tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -259,28 +258,6 @@ def test_a_silent_week_is_reported_once_there_are_reports(week):
     silent = reports.make_due_reports(NEXT_MONDAY + WEEK)[0]
     assert words_of(silent, is_shared=True).is_silent
     assert "Nothing happened in this week" in mails.as_text(silent, words_of(silent, is_shared=True))
-
-
-def at_once(work: Any, times: int = 6) -> list[Any]:
-    """Results of `work` in as many threads at once; raises what one of them raised."""
-    start, results, failures = threading.Barrier(times), [], []
-
-    def run() -> None:
-        try:
-            start.wait()
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001 - told below
-            failures.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run) for _ in range(times)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    return results
 
 
 @pytest.mark.django_db(transaction=True)
