@@ -37,9 +37,6 @@ MAX_SPANS = 10_000
 """Of one trace. Its session is derived anew from all of them whenever more come."""
 MAX_LEDGER_BYTES = 8 * 1024 * 1024
 """Of one trace, compressed: half of the packet that MariaDB takes."""
-_COMPRESSION = 1
-"""Of zstd: two thirds of the time of level 3, its default, for a fourteenth more bytes."""
-
 _own = threading.local()  # a compressor takes as long to make as to use, and serves one thread
 
 Traces = dict[str, dict[str, SpanFacts]]
@@ -274,7 +271,7 @@ def _merge_spans(stored: dict[str, SpanFacts], arrived: dict[str, SpanFacts]) ->
 
 def _pack(spans: dict[str, SpanFacts]) -> bytes:
     if (compressor := getattr(_own, "compressor", None)) is None:
-        compressor = _own.compressor = zstandard.ZstdCompressor(_COMPRESSION)
+        compressor = _own.compressor = zstandard.ZstdCompressor()
     packed: bytes = compressor.compress(dialects.encoded(spans))
     return packed
 

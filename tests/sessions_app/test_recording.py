@@ -268,6 +268,28 @@ def test_every_text_comes_back_byte_for_byte(text):
     assert (tool.input_params, tool.output_preview, tool.error_message) == ({"q": text}, text, text)
 
 
+@pytest.mark.parametrize("chars", [10, 400, 1_300, 1_900, 8_000, 60_000])
+def test_texts_that_do_not_pack_are_stored_whole_though_pages_are_small(chars):
+    """Every column of a step as long as it may be, of characters that no compression finds alike."""
+    chance = random.Random(chars)
+
+    def noise(length, first=0x4E00, last=0x9FA5):
+        return "".join(chr(chance.randint(first, last)) for _ in range(length))
+
+    steps = [
+        {
+            "agent_name": noise(32, 0x61, 0x7A), "step_index": index, "span_id": noise(64, 0x21, 0x7E),
+            "model_name": noise(128), "model_input": [{"role": "user", "content": noise(chars)}],
+            "model_output": {"text": noise(chars)}, "thought": noise(chars),
+        }
+        for index in range(6)
+    ]  # fmt: skip
+    [outcome] = record_batch([{"session_id": "noise", "query": noise(chars), "steps": steps}])
+    assert isinstance(outcome, Recorded)
+    names = ("agent_name", "step_index", "span_id", "model_name", "model_input", "model_output", "thought")
+    assert list(AgentStep.objects.order_by("step_index").values(*names)) == steps
+
+
 def test_a_loose_invocation_is_another_than_the_one_nested_at_its_position():
     step = StepKey("main", 0)
     item = {
