@@ -2,11 +2,12 @@
 
 For each database: a web server as in the Procfile (two processes of eight threads), its limits raised, rates counted in
 the Redis of --redis-url, a line of the log for each post. Each post is for a session of its own. The raw transactions
-are the statements of the service with the same locks and a commit each, over as many connections, held by as many
-processes. The two take turns, --rounds times, so that other work on the machine meets both.
+are the statements of the service with the same locks and a commit each: one after the other over one connection, which
+is what the transaction costs (as in `benchmarks.recording`), and over as many connections held by as many processes as
+the posts have. They take turns, --rounds times, so that other work on the machine meets all.
 
-Printed per case: posts a second, their ratio to the raw transactions (medians of the rounds), and how long a post took
-in milliseconds (median, 95th and 99th percentile of all).
+Printed per case: posts a second, their ratio to either kind of raw transactions (medians of the rounds), and how long a
+post took in milliseconds (median, 95th and 99th percentile of all).
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Round(NamedTuple):
 
     seconds: list[float]  # of each post
     rate: float
-    raw_rate: float
+    raw_alone: float  # raw transactions a second, one after the other
+    raw_together: float  # over as many connections as the posts
     cpu_ms: float  # of the web processes, a post
 
 
@@ -86,16 +88,17 @@ def _run(database: str, url: str, folder: Path, arguments: argparse.Namespace) -
     for kind in KINDS:
         inside(DATABASE, environment, "write_down", kind, str(posts), str(folder / kind))
     print(f"\n{database}: {arguments.rounds} × {posts} posts a case, {PROCESSES} web processes of {THREADS} threads\n")
-    print("| feedback | connections | posts/s | of raw transactions | p50 ms | p95 ms | p99 ms | CPU ms/post |")
-    print("|---|---:|---:|---:|---:|---:|---:|---:|")
+    print("| feedback | connections | posts/s | of raw alone | of raw together | p50 ms | p95 ms | p99 ms | CPU ms |")
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for case in CASES:
         rounds = [_turn(case, environment, posts, folder) for _ in range(arguments.rounds)]
         times = sorted(second * 1000 for each in rounds for second in each.seconds)
         p50, p95, p99 = (times[int(len(times) * share)] for share in (0.5, 0.95, 0.99))
-        ratio = median(each.rate / each.raw_rate for each in rounds)
+        alone = median(each.rate / each.raw_alone for each in rounds)
+        together = median(each.rate / each.raw_together for each in rounds)
         print(
-            f"| {case.kind} | {case.connections} | {median(each.rate for each in rounds):,.0f} | {ratio:.2f} |"
-            f" {p50:.1f} | {p95:.1f} | {p99:.1f} | {mean(each.cpu_ms for each in rounds):.2f} |",
+            f"| {case.kind} | {case.connections} | {median(each.rate for each in rounds):,.0f} | {alone:.2f} |"
+            f" {together:.2f} | {p50:.1f} | {p95:.1f} | {p99:.1f} | {mean(each.cpu_ms for each in rounds):.2f} |",
             flush=True,
         )
 
@@ -113,14 +116,16 @@ def _turn(case: Case, environment: dict[str, str], posts: int, folder: Path) -> 
         seconds = _send(port, case, range(posts))
         rate = posts / (time.perf_counter() - start)
         cpu = sum(map(cpu_seconds, workers)) - before
-    inside(DATABASE, environment, "empty")
-    return Round(seconds, rate, _raw(case, environment, posts, folder / case.kind), cpu / posts * 1000)
+    alone = _raw(1, environment, posts, folder / case.kind)
+    together = alone if case.connections == 1 else _raw(case.connections, environment, posts, folder / case.kind)
+    return Round(seconds, rate, alone, together, cpu / posts * 1000)
 
 
-def _raw(case: Case, environment: dict[str, str], posts: int, script: Path) -> float:
+def _raw(connections: int, environment: dict[str, str], posts: int, script: Path) -> float:
     """Raw transactions a second: processes as many as web processes serve so many connections, which begin together."""
-    processes = min(PROCESSES, case.connections)
-    command = [sys.executable, "-m", DATABASE, "raw", str(script), str(case.connections // processes), str(processes)]
+    inside(DATABASE, environment, "empty")
+    processes = min(PROCESSES, connections)
+    command = [sys.executable, "-m", DATABASE, "raw", str(script), str(connections // processes), str(processes)]
     running = [
         subprocess.Popen(
             [*command, str(number)], env=environment, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
