@@ -26,7 +26,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, connection, models
 from django.utils.translation import gettext as _
 
-from feedback_app.models import Erasure
+from cases_app.models import CaseLibrary
+from feedback_app.models import BadCaseReview, Erasure
 from feedback_app.selectors import subjects
 from sessions_app.db import in_transaction
 from sessions_app.errors import UnknownObjectError
@@ -88,6 +89,8 @@ def _erase_sessions(session_ids: Sequence[str], erasure_id: int) -> None:
     list(locked.values_list("pk"))
     counts: Counter[str] = Counter()
     tables = subjects.rows_of(session_ids)
+    for model in (CaseLibrary, BadCaseReview):  # whose terms a worker may be writing: it is done, or finds nothing
+        list(tables[model].select_for_update().order_by("pk").values_list("pk"))
     counts[subjects.table_of(LogEntry)] += blank_log(tables)
     remember_erased({*session_ids, *subjects.traces_of(session_ids)})
     for rows in tables.values():

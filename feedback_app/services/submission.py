@@ -125,7 +125,7 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
     if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
         priority.refresh(session.session_id)
     if event.comment or session.feedback == Verdict.NOT_USEFUL:
-        terms.refresh(session.session_id)
+        terms.owe([session.session_id])
     return Outcome(event.id, case_id, is_repeat=known is not None)
 
 

@@ -198,7 +198,7 @@ def save_notes(
     if not _unmoved(review).update(claimed_at=now, updated_at=now, version=F("version") + 1, **columns):
         raise _lost(review)
     note_new_text(review.session_id)
-    terms.refresh(str(review.session_id))
+    terms.owe([review.session_id])
     return _get(review_id)
 
 
@@ -272,7 +272,7 @@ def _close(
     columns |= _columns(review, findings)
     reason = findings.get("notes", "")
     _move(review, action, target, reviewer, reason, resolved_at=timezone.now(), version=F("version") + 1, **columns)
-    terms.refresh(str(review.session_id))
+    terms.owe([review.session_id])
     owe_second_review(review, reviewer)
     return review
 
