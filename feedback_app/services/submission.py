@@ -121,10 +121,11 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
         return Outcome(known.id, None, is_repeat=True)
     if session.anonymised_at:
         note_new_text(session.session_id)
+    was_judged = session.feedback is not None
     case_id = _apply_verdict(session, VERDICTS[reading.value]) if is_verdict and known is None else None
     if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
         priority.refresh(session.session_id)
-    if event.comment or session.feedback == Verdict.NOT_USEFUL:
+    if event.comment and was_judged:  # else there is no bad case, or a new one, which owes its terms by itself
         terms.owe([session.session_id])
     return Outcome(event.id, case_id, is_repeat=known is not None)
 

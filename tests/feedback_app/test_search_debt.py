@@ -89,6 +89,7 @@ def test_the_worker_is_woken_by_whoever_owes(django_capture_on_commit_callbacks,
     with patch("sessions_app.hints._messenger.give") as give:
         for write in (
             lambda: submit_verdict(session_id=SessionFactory().session_id, verdict="useful"),
+            lambda: submit_verdict(session_id=SessionFactory().session_id, verdict="not_useful"),
             lambda: enrichment.enrich_case(case_id=case.pk, content=content, version=case.version, reviewer=reviewer),
             lambda: record_event(
                 {"session_id": review.session_id, "type": "star", "value": 1, "payload": {"comment": "No"}}
@@ -98,7 +99,7 @@ def test_the_worker_is_woken_by_whoever_owes(django_capture_on_commit_callbacks,
             with django_capture_on_commit_callbacks(execute=True):
                 write()
             assert [call.args[0] for call in give.call_args_list] == [tasks.write_terms]
-    assert owing() == 3
+    assert owing() == 4
     tasks.write_terms()  # as the sweep calls it, with no message at all
     assert (owing(), finds(CaseLibrary, "samovar")) == (0, [case])
 
