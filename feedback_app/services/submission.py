@@ -175,8 +175,8 @@ def _add_words(known: AgentFeedback, words: str, data: EventData) -> AgentFeedba
     """Add a comment, after what was said before."""
     before = known.payload.get("comment")
     comment = before + _BREAK + words if before else words
-    if len(comment) > rules.MAX_EVENT_TEXT_CHARS:
-        message = _("Longer than %(count)s characters.") % {"count": rules.MAX_EVENT_TEXT_CHARS}
+    if len(comment) > rules.MAX_JOINED_CHARS:
+        message = _("Longer than %(count)s characters.") % {"count": rules.MAX_JOINED_CHARS}
         raise InvalidInputError(message, errors={"payload.comment": [message]})
     known.payload = {**known.payload, "comment": comment, **_marks(data)}
     known.consent = known.consent and data.get("consent", True)
