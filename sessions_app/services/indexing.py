@@ -66,7 +66,8 @@ def register(index: Index) -> None:
 def owe(owners: QuerySet[Any]) -> None:
     """Texts of these objects were written, in this transaction: the worker has to write their terms.
 
-    Those that owe already are written too: only so does this wait for a worker that has just read the former text.
+    Those that owe already are written too: so this waits for a worker that has just read the former text, while InnoDB
+    may pass a locked row by whose committed columns do not meet a condition (its semi-consistent reads).
     """
     owners.update(terms_due_at=timezone.now())
     announce()
