@@ -8,7 +8,6 @@ what services derive from them is derived by the same functions.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -34,7 +33,8 @@ from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from benchmarks.recording_database import prepare as make_database  # noqa: E402
-from cases_app.models import CaseLibrary, CaseStatus, CaseTerm, CaseTransition, FaultCategory, SourceType  # noqa: E402
+from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, FaultCategory, SourceType  # noqa: E402
+from cases_app.services import terms as case_terms  # noqa: E402
 from feedback_app import priority  # noqa: E402
 from feedback_app.languages import language_of  # noqa: E402
 from feedback_app.models import (  # noqa: E402
@@ -51,6 +51,7 @@ from sessions_app.models import DiagnosisSession  # noqa: E402
 from sessions_app.search import terms_of  # noqa: E402
 
 ROWS_AT_ONCE = 1000
+CASES_INDEXED_AT_ONCE = 500
 REVIEWERS = 10
 WORDS = 3000
 ANSWERS = 600
@@ -310,6 +311,7 @@ def _review(
         has_words=facts.has_words,
         **{name: getattr(session, name) for name in REPEATED},
         question_key=priority.question_key(session.query),
+        terms_due_at=None,  # `_reject` writes them
     )
 
 
@@ -341,27 +343,9 @@ def _keep(chance: random.Random, people: list[Any], categories: list[str], sessi
 
 
 def _index_cases() -> None:
-    """As the service would, the terms of each answer told apart once: there are few answers, and many cases of each."""
-    cases = CaseLibrary.objects.order_by("pk")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE TEMPORARY TABLE answer_term (digest BINARY(16), term VARCHAR(48) COLLATE utf8mb4_bin, KEY (digest))"
-        )
-        answers = set(cases.values_list("root_cause", flat=True).distinct())
-        rows = [(hashlib.md5(answer.encode()).digest(), term) for answer in answers for term in terms_of(answer)]
-        for some in batched(rows, 5000):
-            cursor.executemany("INSERT INTO answer_term VALUES (%s, %s)", some)
-        cursor.execute(
-            "INSERT INTO case_term (term, owner_id) SELECT t.term, c.case_id FROM case_library c"
-            " JOIN answer_term t ON t.digest = UNHEX(MD5(c.root_cause)) ORDER BY 1, 2"
-        )
-    own = cases.values_list("pk", "title", "error_code", "diagnosis_id")
-    for some in batched(own.iterator(ROWS_AT_ONCE), ROWS_AT_ONCE):
-        CaseTerm.objects.bulk_create(
-            [CaseTerm(owner_id=pk, term=term) for pk, *texts in some for term in terms_of(str(pk), *texts)],
-            batch_size=5000,
-            ignore_conflicts=True,
-        )
+    """By the service, many at a time: rows of one term lie side by side, whatever case they are of."""
+    for keys in batched(CaseLibrary.objects.order_by("pk").values_list("pk", flat=True), CASES_INDEXED_AT_ONCE):
+        case_terms.refresh(keys)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ class CaseLibraryQuerySet(models.QuerySet["CaseLibrary"]):
         return self.filter(search.matching(CaseTerm, text))
 
 
-class CaseLibrary(models.Model):
+class CaseLibrary(search.Searchable):
     """One case: a fault, its cause, its remedy. At most one for each session, ever."""
 
     case_id = models.UUIDField(_("case id"), primary_key=True, default=uuid.uuid4, editable=False)

@@ -212,6 +212,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"expires": 3500.0},
     },
+    "write-terms": {"task": "sessions_app.tasks.write_terms", "schedule": 5.0, "options": {"expires": 4.5}},
     "prune-traces": {"task": "sessions_app.tasks.prune_traces", "schedule": 3600.0, "options": {"expires": 3500.0}},
 }
 

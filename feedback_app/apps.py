@@ -14,8 +14,10 @@ class FeedbackAppConfig(AppConfig):
         """Register panels, receivers and what can be done in bulk."""
         from cases_app.services import bulk  # noqa: PLC0415
         from feedback_app import checks, panels, receivers  # noqa: F401, PLC0415
-        from feedback_app.services import triage_bulk  # noqa: PLC0415
+        from feedback_app.services import terms, triage_bulk  # noqa: PLC0415
+        from sessions_app.services import indexing  # noqa: PLC0415
 
         bulk.register(*triage_bulk.TRIAGE_ACTIONS)
+        indexing.register(terms.BAD_CASES)
         panels.connect()
         receivers.connect()

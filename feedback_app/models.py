@@ -287,7 +287,7 @@ def _unheld() -> Q:
     return Q(assignee=None) | _left_behind()
 
 
-class BadCaseReview(models.Model):
+class BadCaseReview(search.Searchable):
     """The triage of one bad case (`feedback = 'not_useful'`). One for each session."""
 
     id = models.BigAutoField(primary_key=True)

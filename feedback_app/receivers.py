@@ -57,7 +57,7 @@ def note_questions(session_ids: list[str], **_: Any) -> None:
 
 def follow_questions(session_ids: list[str], **_: Any) -> None:
     """Have bad cases found by what they ask now."""
-    terms.follow_questions(session_ids)
+    terms.owe(session_ids)
 
 
 def rank_bad_case(session_id: str, **_: Any) -> None:

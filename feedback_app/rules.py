@@ -23,6 +23,8 @@ IMPLICIT_TYPES = ("re_ask", "edit")
 
 MAX_EVENT_TEXT_CHARS = 20_000
 """Longest text of an event: two of them compare in about 25 ms."""
+MAX_JOINED_CHARS = 200_000
+"""Longest of comments that came one after another under one id: of ten, each as long as it may be, none is lost."""
 
 MIN_STARS, MAX_STARS = 1, 5
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from sessions_app.fields import ExactCharField
@@ -48,7 +49,7 @@ _ENGLISH_ENDING = re.compile(r"(?<=\w{4})(?:(?<!s)s|ed|ing)$")
 def terms_of(*texts: str) -> set[str]:
     """The terms by which texts are found: words, their parts, pairs of characters."""
     terms: set[str] = set()
-    for text in texts:
+    for text in dict.fromkeys(texts):  # a case that nobody worked on holds its answer twice
         for term in _terms(unicodedata.normalize("NFKC", text[:READ_CHARS])):
             terms.add(term)
             if len(terms) >= MAX_TERMS:
@@ -89,8 +90,20 @@ def _stem(word: str) -> str:
     return _ENGLISH_ENDING.sub("", _RUSSIAN_ENDING.sub("", word)) if word.isalpha() else word
 
 
+class Searchable(models.Model):
+    """What is found by its terms. Whoever writes a text of it sets `terms_due_at`, in the same transaction.
+
+    The row is the queue: until `sessions_app.services.indexing` has written the terms, the moment stands there.
+    """
+
+    terms_due_at = models.DateTimeField(default=timezone.now, null=True, editable=False, db_index=True)
+
+    class Meta:
+        abstract = True
+
+
 class SearchTerm(models.Model):
-    """One term of one object. Concrete tables add the foreign key `owner`, by which terms go with their object.
+    """One term of one object. Concrete tables add the foreign key `owner` to a `Searchable`: terms go with it.
 
     They have no key but `(term, owner)`: there are many of them, and each is found by both.
     """
@@ -115,15 +128,3 @@ def matching(model: Any, query: str) -> Q:
         rows = model.objects.filter(term__gte=beginning, term__lt=beginning + _LAST)
         found &= Q(pk__in=rows.values("owner_id"))
     return found
-
-
-def index(model: Any, owner_id: Any, texts: Iterable[str]) -> None:
-    """Keep the terms of an object in step with its texts, in the transaction that writes them. `model`: a SearchTerm.
-
-    The caller holds a lock of the object.
-    """
-    rows = model.objects.filter(owner_id=owner_id)
-    before, now = set(rows.values_list("term", flat=True)), terms_of(*texts)
-    if gone := before - now:
-        rows.filter(term__in=gone).delete()
-    model.objects.bulk_create(model(owner_id=owner_id, term=term) for term in sorted(now - before))

@@ -12,6 +12,9 @@ questions_asked = Signal()
 """Sessions of a conversation or a user, whose start is known, got a question, or another one, or another place: also
 long after they were opened. `session_ids: list[str]`."""
 
+terms_owed = Signal()
+"""Some object's texts were written, and it noted that its search terms are owed."""
+
 session_scored = Signal()
 """A session got its score, or another one. `session_id: str`."""
 

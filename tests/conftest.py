@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from rest_framework.test import APIClient
 
 from sessions_app.access import limits
 from sessions_app.models import Scope
-from sessions_app.services import evaluation
+from sessions_app.services import evaluation, indexing
 from sessions_app.services.keys import create_key
 from tests.factories import UserFactory
 
@@ -106,6 +107,16 @@ def anonymous() -> APIClient:
 def score_due(db: None) -> Callable[[], int]:
     """Score what is owed now, as the worker's sweep does; returns how many were scored."""
     return evaluation.evaluate_due
+
+
+@pytest.fixture
+def write_terms(db: None) -> Callable[[], None]:
+    """Write the search terms that are owed now, as the worker does."""
+
+    def write() -> None:
+        indexing.write_due(until=time.monotonic() + 60)
+
+    return write
 
 
 # -- people ----------------------------------------------------------------------------------------------------------

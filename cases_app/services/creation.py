@@ -17,6 +17,7 @@ from cases_app.services.moving import keep_former_version, keep_version, log
 from cases_app.suggestions.answers import split_answer
 from sessions_app.errors import ConflictError
 from sessions_app.models import DiagnosisSession, Verdict
+from sessions_app.services import indexing
 from sessions_app.services.bulk import insert, new_row, select_one
 
 
@@ -86,7 +87,7 @@ def case_of_correction(session: DiagnosisSession, *, corrected_answer: str, auth
         case.refresh_from_db()
     log(case, "correct", source, actor=author)
     keep_version(case, "correct", actor=author)
-    terms.refresh([case.pk])
+    terms.owe([case.pk])
     return case
 
 
@@ -135,7 +136,7 @@ def _create(session: DiagnosisSession) -> CaseLibrary:
     )
     insert(CaseLibrary, [case])
     log(case, "create", "", actor=None, reason=gettext_noop("A reader found the answer useful."))
-    terms.refresh([case.pk])
+    indexing.announce()
     return case
 
 
@@ -150,7 +151,7 @@ def _fill_from_answer(case: CaseLibrary, session: DiagnosisSession) -> None:
     CaseLibrary.objects.filter(pk=case.pk, status=CaseStatus.DRAFT).update(
         title=title, root_cause=answer, solution=answer, version=F("version") + 1, updated_at=timezone.now()
     )
-    terms.refresh([case.pk])
+    terms.owe([case.pk])
 
 
 def _move_by_verdict(case: CaseLibrary, target: CaseStatus, *, retired_by_verdict: bool) -> None:

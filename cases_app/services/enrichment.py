@@ -14,10 +14,11 @@ from django.utils.translation import gettext as _
 
 from cases_app import rules
 from cases_app.models import CaseLibrary, CaseStatus, CaseVersion, FaultCategory, SourceType
-from cases_app.services import moving, terms
+from cases_app.services import moving
 from cases_app.services.moving import StaleCaseError
 from sessions_app.db import in_transaction
 from sessions_app.errors import InvalidInputError, UnknownObjectError
+from sessions_app.services import indexing
 
 
 class CaseContent(TypedDict):
@@ -66,7 +67,7 @@ def create_case(*, content: CaseContent, author: AbstractBaseUser) -> CaseLibrar
     )
     moving.log(case, "create", "", actor=author)
     moving.keep_version(case, "create", actor=author)
-    terms.refresh([case.pk])
+    indexing.announce()
     return case
 
 

@@ -83,7 +83,7 @@ def move(
     log(case, action, source, actor=reviewer, reason=reason)
     if is_written:
         keep_version(case, action, actor=reviewer, reason=reason)
-        terms.refresh([case.pk])
+        terms.owe([case.pk])
     return case
 
 

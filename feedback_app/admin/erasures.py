@@ -19,7 +19,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from feedback_app.models import Erasure
-from feedback_app.services.erasure import erase_subject, preview_erasure
+from feedback_app.services.erasure import QUOTES, erase_subject, preview_erasure
 from sessions_app.errors import UnknownObjectError
 from sessions_app.templatetags.desk import moment, nothing, number
 from sessions_app.text import MAX_ID_LENGTH, is_id
@@ -143,6 +143,7 @@ class ErasureAdmin(ModelAdmin):
 def _named(counts: dict[str, int]) -> list[tuple[str, int]]:
     """Tables by what people call their rows, the sessions first."""
     names = {model._meta.db_table: model._meta.verbose_name_plural for model in apps.get_models()}  # noqa: SLF001
+    names[QUOTES] = _("Texts of reviewers that stay, without what they quote")
     return [(str(names.get(table, table)), count) for table, count in sorted(counts.items(), key=_order)]
 
 

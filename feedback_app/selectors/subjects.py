@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.db import models
 from django.db.models import Q, QuerySet
 
 from cases_app.models import CaseLibrary, SourceType
-from feedback_app.models import AgentFeedback, AlertCondition, AlertRule, Erasure, EventType
+from feedback_app.models import AgentFeedback, AlertCondition, AlertRule, BadCaseReview, Erasure, EventType
 from sessions_app.models import ApiKey, DiagnosisSession, ErasedId, Heartbeat, OtlpTrace
 
 OWN_APPS = ("sessions_app", "cases_app", "feedback_app")
@@ -133,3 +133,30 @@ def tables_apart() -> Mapping[type[models.Model], tuple[str, ...]]:
             if columns:
                 apart[model] = columns
     return apart
+
+
+class Written(NamedTuple):
+    """A table of cases or triages in which reviewers write. `read`: the object's key, its session's words, columns."""
+
+    model: type[models.Model]
+    root: type[models.Model]  # CaseLibrary or BadCaseReview
+    root_path: str
+    columns: tuple[str, ...]
+    read: tuple[str, ...]
+
+
+@cache
+def written_by_reviewers() -> tuple[Written, ...]:
+    """Cases, triages, and what hangs on them: found by walking, so that a new table is not forgotten."""
+    found: list[Written] = []
+    for root, session in ((CaseLibrary, "diagnosis"), (BadCaseReview, "session")):
+        for model, path in ((root, ""), *tables_below(root)):
+            fields: Any = model._meta.concrete_fields  # noqa: SLF001 - Django's documented face
+            columns = tuple(
+                each.attname for each in fields if isinstance(each, models.TextField) or each.attname == "title"
+            )
+            if columns:
+                way = f"{path}__" if path else ""
+                own = (f"{way}{session}__query", f"{way}{session}__answer")
+                found.append(Written(model, root, f"{way}pk", columns, (f"{way}pk", *own, *columns)))
+    return tuple(found)

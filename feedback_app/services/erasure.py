@@ -1,6 +1,6 @@
 """Erasing a person: their sessions and all that hangs on them go, whatever quotes them elsewhere is blanked.
 
-1. What other tables quote of them (reports) is blanked.
+1. What other tables quote of them (reports, what reviewers wrote elsewhere) is blanked: `services.quoting`.
 2. Their sessions go, some in each transaction: steps, invocations, feedback, triage, cases, traces, history. In the
    same transaction the ids are remembered as erased, so that late spans bring nothing back, the titles in the admin's
    log are blanked, and the audit row's counts grow. Whoever runs it again after a crash goes on where it stopped.
@@ -11,11 +11,9 @@ The quality figures of the past change with it: a session that may not be known 
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -26,8 +24,10 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import OperationalError, connection, models
 from django.utils.translation import gettext as _
 
-from feedback_app.models import Erasure
+from cases_app.models import CaseLibrary
+from feedback_app.models import BadCaseReview, Erasure
 from feedback_app.selectors import subjects
+from feedback_app.services.quoting import ERASED, Quotes, blank_rows_apart, written_quotes
 from sessions_app.db import in_transaction
 from sessions_app.errors import UnknownObjectError
 from sessions_app.models import DiagnosisSession
@@ -37,11 +37,9 @@ from sessions_app.services.erasing import remember_erased
 
 logger = structlog.get_logger(__name__)
 
-ERASED = "[ERASED]"
+QUOTES = "quotes"
+"""In the counts: rows of reviewers' writing that stay, without what they quoted."""
 SESSIONS_A_TRANSACTION = 20
-ROWS_A_PAGE = 500
-MIN_QUOTE_CHARS = 12
-"""A shorter text could stand anywhere by chance."""
 COMPACTIONS = 3
 
 
@@ -54,9 +52,12 @@ class Erased:
 
 
 def preview_erasure(*, user_ref: str) -> dict[str, int]:
-    """Table → how many rows erasing this person would delete. Empty when nothing of them is stored."""
+    """Table → how many rows erasing this person would delete, and QUOTES. Empty when nothing of them is stored."""
     counts: Counter[str] = Counter()
-    for chunk in _chunks(subjects.sessions_of(user_ref)):
+    session_ids = subjects.sessions_of(user_ref)
+    if session_ids:
+        counts[QUOTES] = sum(1 for _ in written_quotes(Quotes.of(user_ref, session_ids), session_ids))
+    for chunk in _chunks(session_ids):
         for model, rows in subjects.rows_of(chunk).items():
             counts[subjects.table_of(model)] += rows.count()
     return {table: count for table, count in counts.items() if count}
@@ -71,7 +72,10 @@ def erase_subject(*, user_ref: str, actor: AbstractBaseUser | None = None) -> Er
     if not session_ids:
         raise UnknownObjectError(_("Nothing is stored of this person."))
     erasure = Erasure.objects.create(actor_id=actor.pk if actor else None, subject=fingerprint(user_ref))
-    erasure.counts = _blank_quotes(_Quotes.of(user_ref, session_ids))
+    quotes = Quotes.of(user_ref, session_ids)
+    counts = blank_rows_apart(quotes)
+    counts[QUOTES] = sum(blank() for blank in written_quotes(quotes, session_ids))
+    erasure.counts = {name: count for name, count in counts.items() if count}
     erasure.save(update_fields=["counts"])
     while session_ids:
         for chunk in _chunks(session_ids):
@@ -88,6 +92,8 @@ def _erase_sessions(session_ids: Sequence[str], erasure_id: int) -> None:
     list(locked.values_list("pk"))
     counts: Counter[str] = Counter()
     tables = subjects.rows_of(session_ids)
+    for model in (CaseLibrary, BadCaseReview):  # whose terms a worker may be writing: it is done, or finds nothing
+        list(tables[model].select_for_update().order_by("pk").values_list("pk"))
     counts[subjects.table_of(LogEntry)] += blank_log(tables)
     remember_erased({*session_ids, *subjects.traces_of(session_ids)})
     for rows in tables.values():
@@ -110,72 +116,6 @@ def blank_log(tables: Mapping[type[models.Model], Any]) -> int:
         )
         blanked += entries.update(object_repr=ERASED, change_message="")
     return blanked
-
-
-# -- quotes elsewhere ------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Quotes:
-    """What a row elsewhere may quote of a person: their ref, ids of sessions, the beginning of a question or answer."""
-
-    ids: re.Pattern[str]
-    texts: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, user_ref: str, session_ids: Sequence[str]) -> _Quotes:
-        names = "|".join(re.escape(each) for each in sorted({user_ref, *session_ids}, key=len, reverse=True))
-        texts: set[str] = set()
-        for chunk in _chunks(session_ids):
-            told = DiagnosisSession.objects.filter(session_id__in=chunk).values_list("query", "answer")
-            texts.update(text.strip() for row in told for text in row if text and len(text.strip()) >= MIN_QUOTE_CHARS)
-        return cls(re.compile(rf"(?<![\w-])(?:{names})(?![\w-])"), sorted(texts))
-
-    def blanked(self, value: Any) -> Any:
-        """The value without what it quotes."""
-        match value:
-            case str():
-                return ERASED if self._is_quote(value) else self.ids.sub(ERASED, value)
-            case dict():
-                return {self.blanked(key): self.blanked(item) for key, item in value.items()}
-            case list():
-                return [self.blanked(item) for item in value]
-        return value
-
-    def _is_quote(self, value: str) -> bool:
-        """Whether it is the beginning of one of the texts, or holds a whole one."""
-        beginning = value.strip().rstrip("….").rstrip()
-        if len(beginning) < MIN_QUOTE_CHARS:
-            return False
-        at = bisect_left(self.texts, beginning)
-        if at < len(self.texts) and self.texts[at].startswith(beginning):
-            return True
-        return any(len(text) <= len(value) and text in value for text in self.texts)
-
-
-def _blank_quotes(quotes: _Quotes) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for model, columns in subjects.tables_apart().items():
-        last: Any = None
-        while page := _page(model, columns, last):
-            for pk, *values in page:
-                changed = {
-                    column: cleaned
-                    for column, value in zip(columns, values, strict=True)
-                    if (cleaned := quotes.blanked(value)) != value
-                }
-                if changed:
-                    subjects.all_of(model).filter(pk=pk).update(**changed)
-                    counts[subjects.table_of(model)] = counts.get(subjects.table_of(model), 0) + 1
-            last = page[-1][0]
-    return counts
-
-
-def _page(model: type[models.Model], columns: Sequence[str], last: Any) -> list[Any]:
-    rows = subjects.all_of(model).order_by("pk")
-    if last is not None:
-        rows = rows.filter(pk__gt=last)
-    return list(rows.values_list("pk", *columns)[:ROWS_A_PAGE])
 
 
 # -- the file --------------------------------------------------------------------------------------------------------

@@ -46,15 +46,15 @@ def refresh_unranked() -> int:
     """Count those that came from before what is kept now, some at a time; returns how many."""
     unranked = BadCaseReview.objects.filter(question_key="").values_list("session__session_id", flat=True)
     session_ids = list(unranked[:ROWS_AT_ONCE])
+    terms.owe(session_ids)  # first: one that is counted is not met again
     for session_id in session_ids:
-        terms.refresh(session_id)  # first: one that is counted is not met again
         refresh(session_id)
     return len(session_ids)
 
 
 def _count(review: BadCaseReview) -> None:
     """Write one row, if anything of it changed. The caller holds its lock."""
-    session = DiagnosisSession.objects.only(*REPEATED, "query").get(session_id=review.session_id)
+    session = DiagnosisSession.objects.only("session_id", *REPEATED, "query").get(session_id=review.session_id)
     question = session.query or ""
     columns: dict[str, Any] = {name: getattr(session, name) for name in REPEATED}
     columns |= call_facts(session.session_id)._asdict()

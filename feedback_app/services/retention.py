@@ -247,9 +247,11 @@ def _delete(session_ids: Sequence[str]) -> int:
     found = list(locked.values_list("session_id", flat=True))
     # Without its session a case would no longer tell that its text may not leave.
     own_cases = CaseLibrary.objects.filter(diagnosis__session_id__in=found)
+    reviews = BadCaseReview.objects.filter(session__session_id__in=found)
+    for rows in (own_cases, reviews):  # whose terms a worker may be writing: it is done, or finds nothing
+        list(rows.select_for_update().order_by("pk").values_list("pk"))
     untouched = own_cases.filter(_UNTOUCHED | Q(diagnosis__consent=False))
     own = DiagnosisSession.objects.filter(session_id__in=found)
-    reviews = BadCaseReview.objects.filter(session__session_id__in=found)
     blank_log({CaseLibrary: untouched, DiagnosisSession: own, BadCaseReview: reviews})
     untouched.delete()
     kept = list(own_cases.values_list("pk", flat=True))

@@ -121,11 +121,12 @@ def _store(data: EventData, reading: rules.Reading) -> Outcome:
         return Outcome(known.id, None, is_repeat=True)
     if session.anonymised_at:
         note_new_text(session.session_id)
+    was_judged = session.feedback is not None
     case_id = _apply_verdict(session, VERDICTS[reading.value]) if is_verdict and known is None else None
     if session.feedback == Verdict.NOT_USEFUL:  # others have no triage, or one that nobody waits for
         priority.refresh(session.session_id)
-    if event.comment or session.feedback == Verdict.NOT_USEFUL:
-        terms.refresh(session.session_id)
+    if event.comment and was_judged:  # else there is no bad case, or a new one, which owes its terms by itself
+        terms.owe([session.session_id])
     return Outcome(event.id, case_id, is_repeat=known is not None)
 
 
@@ -174,8 +175,8 @@ def _add_words(known: AgentFeedback, words: str, data: EventData) -> AgentFeedba
     """Add a comment, after what was said before."""
     before = known.payload.get("comment")
     comment = before + _BREAK + words if before else words
-    if len(comment) > rules.MAX_EVENT_TEXT_CHARS:
-        message = _("Longer than %(count)s characters.") % {"count": rules.MAX_EVENT_TEXT_CHARS}
+    if len(comment) > rules.MAX_JOINED_CHARS:
+        message = _("Longer than %(count)s characters.") % {"count": rules.MAX_JOINED_CHARS}
         raise InvalidInputError(message, errors={"payload.comment": [message]})
     known.payload = {**known.payload, "comment": comment, **_marks(data)}
     known.consent = known.consent and data.get("consent", True)

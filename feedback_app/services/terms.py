@@ -1,44 +1,42 @@
-"""Keeping what bad cases are found by in step with their texts (`sessions_app.search` has the rules)."""
+"""What bad cases are found by (`sessions_app.services.indexing` keeps it in step with their texts)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
 from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTerm
-from sessions_app import search
-from sessions_app.db import in_transaction
 from sessions_app.models import DiagnosisSession
+from sessions_app.services import indexing
+from sessions_app.services.indexing import Index, Texts, write_now
 
 SAID = ("comment", "userNote")
 EVENTS_READ = 200
 
 
-@in_transaction
+def owe(session_ids: Collection[str]) -> None:
+    """What is said or asked in these sessions was written: their bad cases, where they have any, owe new terms."""
+    indexing.owe(BadCaseReview.objects.filter(session__session_id__in=session_ids))
+
+
 def refresh(session_id: str) -> None:
-    """Write anew what the triage of a session is found by; nothing where it has none.
+    """Write anew what the bad case of a session is found by, in the caller's transaction.
 
-    Called after a text is written, in the same transaction. The row's lock makes two writers one after the other.
+    For text that went and must not be found any more; nothing where the session has no bad case.
     """
-    locked = BadCaseReview.objects.select_for_update().only("session_id", "notes", "corrected_answer")
-    review = locked.filter(session__session_id=session_id).first()
-    if review is not None:
-        search.index(BadCaseTerm, review.pk, _texts(review))
+    write_now(BAD_CASES, BadCaseReview.objects.filter(session__session_id=session_id).values_list("pk", flat=True))
 
 
-def follow_questions(session_ids: Collection[str]) -> None:
-    """Questions came or changed: those of bad cases are found by what they ask now."""
-    for session_id in BadCaseReview.objects.filter(session__session_id__in=session_ids).values_list(
-        "session__session_id", flat=True
-    ):
-        refresh(session_id)
+def _texts(review_ids: Collection[int]) -> Texts:
+    columns = ("pk", "session_id", "notes", "corrected_answer")
+    for pk, session_id, *written in BadCaseReview.objects.filter(pk__in=review_ids).order_by().values_list(*columns):
+        question = DiagnosisSession.objects.values_list("query", flat=True).get(session_id=session_id)
+        yield pk, [session_id, question or "", *written, *_said(session_id)]
 
 
-def _texts(review: BadCaseReview) -> Iterator[str]:
-    session_id = str(review.session_id)
-    yield session_id
-    yield DiagnosisSession.objects.values_list("query", flat=True).get(session_id=session_id) or ""
-    yield review.notes
-    yield review.corrected_answer
+def _said(session_id: str) -> Iterator[str]:
     events = AgentFeedback.objects.with_words().filter(session__session_id=session_id).order_by("-created_at", "pk")
     for payload in events.values_list("payload", flat=True)[:EVENTS_READ]:
         yield from (str(payload.get(key) or "") for key in SAID)
+
+
+BAD_CASES = Index(BadCaseReview, BadCaseTerm, _texts)

@@ -30,7 +30,9 @@ from feedback_app.services.second_reviews import cancel_second_review, owe_secon
 from sessions_app.db import in_transaction
 from sessions_app.errors import ConflictError, InvalidInputError, UnknownObjectError
 from sessions_app.models import DiagnosisSession
+from sessions_app.services import indexing
 from sessions_app.services.anonymity import note_new_text
+from sessions_app.services.bulk import insert, new_row
 
 CANDIDATES = 10
 """How many are looked up at once, for as many reviewers who press in the same moment."""
@@ -74,6 +76,7 @@ def open_triage(session: DiagnosisSession) -> BadCaseReview:
     if review is None:
         due_at = timezone.now() + timedelta(hours=settings.TRIAGE_DUE_HOURS)
         review = BadCaseReview.objects.create(session=session, due_at=due_at)
+        indexing.announce()
         _log(review, "open", "", None, gettext_noop("The reader found the answer not useful."))
     elif review.state == TriageState.DISMISSED and review.assignee_id is None:
         _move(
@@ -198,7 +201,7 @@ def save_notes(
     if not _unmoved(review).update(claimed_at=now, updated_at=now, version=F("version") + 1, **columns):
         raise _lost(review)
     note_new_text(review.session_id)
-    terms.refresh(str(review.session_id))
+    terms.owe([review.session_id])
     return _get(review_id)
 
 
@@ -272,7 +275,7 @@ def _close(
     columns |= _columns(review, findings)
     reason = findings.get("notes", "")
     _move(review, action, target, reviewer, reason, resolved_at=timezone.now(), version=F("version") + 1, **columns)
-    terms.refresh(str(review.session_id))
+    terms.owe([review.session_id])
     owe_second_review(review, reviewer)
     return review
 
@@ -359,11 +362,13 @@ def _move(
 
 
 def _log(review: BadCaseReview, action: str, source: str, actor: AbstractBaseUser | None, reason: str) -> None:
-    BadCaseTransition.objects.create(
-        review=review,
+    transition = new_row(
+        BadCaseTransition,
+        review_id=review.pk,
         action=action,
         from_state=source,
         to_state=review.state,
         actor_id=actor.pk if actor else None,
         reason=reason,
     )
+    insert(BadCaseTransition, [transition])

@@ -154,7 +154,16 @@ def test_a_comment_that_follows_its_thumb_is_the_same_thumb(anonymous, session):
     assert "words" in BadCaseReview.objects.get().priority_hours
 
 
-def test_words_are_added_up_to_what_an_event_may_hold(anonymous, session):
+def test_no_words_are_lost_whose_sum_is_longer_than_one_comment_may_be(anonymous, session):
+    event = {"sessionId": "s1", "type": "thumbs", "value": "up", "clientEventId": "e-1"}
+    said = ["x" * 20_000, "ы" * 20_000, "退" * 20_000]
+    for words in said + said:
+        assert send(anonymous, {**event, "payload": {"comment": words}}).json()["accepted"] == 1
+    assert AgentFeedback.objects.get().comment == "\n\n".join(said)
+
+
+def test_words_are_added_up_to_what_an_event_may_hold(anonymous, session, monkeypatch):
+    monkeypatch.setattr(rules, "MAX_JOINED_CHARS", 25_000)
     event = {"sessionId": "s1", "type": "thumbs", "value": "up", "clientEventId": "e-1"}
     send(anonymous, {**event, "payload": {"comment": "x" * 15_000}})
     response = send(anonymous, {**event, "payload": {"comment": "y" * 15_000}})
