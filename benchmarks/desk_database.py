@@ -16,6 +16,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import accumulate, islice
 from typing import Any, TypeVar
@@ -28,19 +29,18 @@ django.setup()
 from django.conf import settings  # noqa: E402
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.contrib.auth.models import Group  # noqa: E402
-from django.db import connection  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from benchmarks.recording_database import prepare as make_database  # noqa: E402
-from cases_app.models import CaseLibrary, CaseStatus, CaseTerm, CaseTransition, FaultCategory, SourceType  # noqa: E402
+from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, FaultCategory, SourceType  # noqa: E402
 from feedback_app import priority  # noqa: E402
 from feedback_app.languages import language_of  # noqa: E402
 from feedback_app.models import (  # noqa: E402
     AgentFeedback,
     BadCaseReview,
-    BadCaseTerm,
     BadCaseTransition,
     EventType,
     Severity,
@@ -94,8 +94,10 @@ def prepare(sessions: str) -> None:
     for batch in batched(useful.iterator(ROWS_AT_ONCE), ROWS_AT_ONCE):
         _keep(chance, people, categories, batch)
     _note("cases")
+    _index_bad_cases()
+    _note("search terms of bad cases")
     _index_cases()
-    _note("search terms")
+    _note("search terms of cases")
 
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE TABLE {', '.join(connection.introspection.table_names())}")
@@ -252,20 +254,9 @@ def _reject(chance: random.Random, texts: Texts, people: list[Any], sessions: li
         reviews.append(_review(chance, people, session, facts, now))
     AgentFeedback.objects.bulk_create(events)
     BadCaseReview.objects.bulk_create(reviews)
-    made = list(BadCaseReview.objects.filter(session__in=sessions).select_related("session"))
-    said: dict[str, list[str]] = {}
-    for event in events:
-        said.setdefault(event.session_id, []).append(event.comment)
-    BadCaseTerm.objects.bulk_create(
-        (
-            BadCaseTerm(owner=review, term=term)
-            for review in made
-            for term in terms_of(review.session_id, review.session.query, review.notes, *said[review.session_id])
-        ),
-        batch_size=5000,
-    )
+    made = BadCaseReview.objects.filter(session__in=sessions).values_list("pk", flat=True)
     BadCaseTransition.objects.bulk_create(
-        BadCaseTransition(review=review, action="open", from_state="", to_state="OPEN") for review in made
+        BadCaseTransition(review_id=pk, action="open", from_state="", to_state="OPEN") for pk in made
     )
 
 
@@ -340,28 +331,58 @@ def _keep(chance: random.Random, people: list[Any], categories: list[str], sessi
     )
 
 
-def _index_cases() -> None:
-    """As the service would, the terms of each answer told apart once: there are few answers, and many cases of each."""
-    cases = CaseLibrary.objects.order_by("pk")
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE TEMPORARY TABLE answer_term (digest BINARY(16), term VARCHAR(48) COLLATE utf8mb4_bin, KEY (digest))"
+# -- what is searched --------------------------------------------------------------------------------------------------
+
+
+def _index_bad_cases() -> None:
+    """As the service would."""
+    said: dict[str, list[str]] = {}
+    for event in AgentFeedback.objects.filter(session__feedback="not_useful").only("session_id", "payload"):
+        said.setdefault(event.session_id, []).append(event.comment)
+    reviews = BadCaseReview.objects.values_list("pk", "session_id", "notes", "session__query")
+    with _loading() as cursor:
+        rows = (
+            (term, pk)
+            for pk, session_id, *texts in reviews.iterator(ROWS_AT_ONCE)
+            for term in terms_of(session_id, *texts, *said.get(session_id, ()))
         )
-        answers = set(cases.values_list("root_cause", flat=True).distinct())
-        rows = [(hashlib.md5(answer.encode()).digest(), term) for answer in answers for term in terms_of(answer)]
-        for some in batched(rows, 5000):
-            cursor.executemany("INSERT INTO answer_term VALUES (%s, %s)", some)
+        _insert(cursor, "bad_case_term (term, owner_id)", rows)
+
+
+def _index_cases() -> None:
+    """As the service would, but the terms of each answer told apart once: few answers, and many cases of each."""
+    answers = CaseLibrary.objects.order_by().values_list("root_cause", flat=True).distinct()
+    terms = {hashlib.md5(answer.encode()).digest(): terms_of(answer) for answer in answers}
+    cases = CaseLibrary.objects.values_list("pk", "root_cause", "title", "error_code", "diagnosis_id")
+    own = (
+        (term, pk.hex)
+        for pk, answer, *texts in cases.iterator(ROWS_AT_ONCE)
+        for term in terms_of(str(pk), *texts) - terms[hashlib.md5(answer.encode()).digest()]
+    )
+    with _loading() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE answer_term (term VARCHAR(48) COLLATE utf8mb4_bin, digest BINARY(16))")
+        _insert(cursor, "answer_term", ((term, digest) for digest, some in terms.items() for term in some))
+        cursor.execute("ALTER TABLE answer_term ADD KEY (digest)")
+        cursor.execute("CREATE TEMPORARY TABLE own_term (term VARCHAR(48) COLLATE utf8mb4_bin, owner_id CHAR(32))")
+        _insert(cursor, "own_term", own)
         cursor.execute(
             "INSERT INTO case_term (term, owner_id) SELECT t.term, c.case_id FROM case_library c"
-            " JOIN answer_term t ON t.digest = UNHEX(MD5(c.root_cause)) ORDER BY 1, 2"
+            " JOIN answer_term t ON t.digest = UNHEX(MD5(c.root_cause)) UNION ALL SELECT * FROM own_term"
         )
-    own = cases.values_list("pk", "title", "error_code", "diagnosis_id")
-    for some in batched(own.iterator(ROWS_AT_ONCE), ROWS_AT_ONCE):
-        CaseTerm.objects.bulk_create(
-            [CaseTerm(owner_id=pk, term=term) for pk, *texts in some for term in terms_of(str(pk), *texts)],
-            batch_size=5000,
-            ignore_conflicts=True,
-        )
+
+
+@contextmanager
+def _loading() -> Iterator[Any]:
+    """A cursor with which MariaDB takes in the rows of an empty table at once, and then sorts each index of it."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET unique_checks = 0, foreign_key_checks = 0")
+        yield cursor
+        cursor.execute("SET unique_checks = 1, foreign_key_checks = 1")
+
+
+def _insert(cursor: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    for some in batched(rows, 5000):
+        cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", some)
 
 
 if __name__ == "__main__":
