@@ -21,7 +21,6 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from unfold.views import ChangeList
 
 from cases_app.admin.differences import Difference
 from cases_app.bulk_lists import list_action
@@ -44,6 +43,7 @@ from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
 from sessions_app.filters import AgentFilter, DayFilter, PeriodFilter, ScoreFilter
 from sessions_app.forms import NOT_SAVED, ReasonForm
+from sessions_app.lists import DeskChangeList
 from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, MAX_PAGE_DIGITS, ObjectPageAdmin, Tab
 from sessions_app.paging import MOST_COUNTED, BoundedPaginator, bounded_count
 from sessions_app.rules import CONFIDENT_ABOVE
@@ -61,10 +61,8 @@ def is_confident(review: BadCaseReview) -> bool:
     return stated is not None and stated > CONFIDENT_ABOVE
 
 
-class TriageChangeList(ChangeList):
+class TriageChangeList(DeskChangeList):
     """The queue, each row with what its reader said and what this person may do with it."""
-
-    result_list: Any
 
     @cached_property
     def counts(self) -> dict[str, dict[str, str]]:
@@ -89,13 +87,13 @@ class TriageChangeList(ChangeList):
         # One whose session went meanwhile is gone too.
         self.result_list = [review for review in self.result_list if review.session_id in sessions]
         comments, names = words.latest_comments(review.session_id for review in self.result_list), mode_names()
-        for review in self.result_list:
+        for review, url in zip(self.result_list, self.urls, strict=True):
             review.comment = comments.get(review.session_id, "")
             review.session = sessions[review.session_id]
             review.mode_name = names.get(review.failure_mode, review.failure_mode)
             review.is_mine = review.assignee_id == request.user.pk
             review.offers = self.model_admin.offers(request, review)
-            review.url = self.model_admin.object_url(review, request)
+            review.url = url
 
 
 @admin.register(BadCaseReview)
@@ -199,7 +197,7 @@ class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
             BadCaseReview.objects.queue_order() if filters.StateFilter.is_waiting(request) else ("-resolved_at", "-pk")
         )
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TriageChangeList]:
         """With comments and buttons."""
         return TriageChangeList
 

@@ -16,12 +16,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
-from unfold.views import ChangeList
 
 from sessions_app.admin import filters
 from sessions_app.db import holds
 from sessions_app.errors import UnknownObjectError
 from sessions_app.filters import AgentFilter, DayFilter, FlowFilter, PeriodFilter, ScoreFilter
+from sessions_app.lists import DeskChangeList
 from sessions_app.models import AgentFlow, DiagnosisSession
 from sessions_app.pages import ObjectPageAdmin
 from sessions_app.paging import BoundedPaginator
@@ -38,7 +38,7 @@ RESCORE_BATCH = 1000
 TITLE_CHARS = 60
 
 
-class SessionChangeList(ChangeList):
+class SessionChangeList(DeskChangeList):
     """Bounds what no index helps: searches in texts, and filters on what tools did."""
 
     searched = SEARCHED_SESSIONS
