@@ -5,7 +5,6 @@ Every button is a POST of `action` to the page of its bad case. Each calls one s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,14 +70,12 @@ class TriageChangeList(DeskChangeList):
         Where there are more rows, what is counted is the least there are: `12+`.
         """
         counted = [spec for spec in self.filter_specs if isinstance(spec, filters.Counted) and not spec.value()]
-        columns = sorted({column for spec in counted for column in spec.columns})
-        rows = list(self.queryset.values(*columns)[: MOST_COUNTED + 1]) if columns else []
+        names = sorted({column for spec in counted for column in spec.columns})
+        rows = list(self.queryset.values_list(*names)[: MOST_COUNTED + 1]) if names else []
         more = "+" if len(rows) > MOST_COUNTED else ""
-        found = {
-            spec.parameter_name: Counter(value for row in rows[:MOST_COUNTED] for value in spec.values_of(row))
-            for spec in counted
-        }
-        return {name: {value: f"{number(n)}{more}" for value, n in some.items()} for name, some in found.items()}
+        columns = dict(zip(names, zip(*rows[:MOST_COUNTED], strict=True), strict=True)) if rows else {}
+        found = {spec.parameter_name: spec.tally(*(columns.get(name, ()) for name in spec.columns)) for spec in counted}
+        return {name: {value: f"{number(n)}{more}" for value, n in some.items() if n} for name, some in found.items()}
 
     def get_results(self, request: HttpRequest) -> None:
         """Three queries more for a page of rows."""
