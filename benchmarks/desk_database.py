@@ -1,9 +1,9 @@
 """The database's side of `benchmarks.desk`, in a process of its own: prepare, cookie, queries.
 
-What is made: sessions in three languages with questions of about 120 and answers of about 2,000 characters; for the
-first two fifths of them 4 steps and 6 tool invocations each, as large as in `benchmarks.workload`. One fifth of the
-sessions is rejected, with a triage, and one fifth useful, with a case. Rows are written in bulk, past the services, and
-what services derive from them is derived by the same functions.
+What is made: sessions in three languages with questions of about 120 and answers of about 2,000 characters, recorded
+one after another over 90 days. One fifth of them is rejected, with a triage, and one fifth useful, with a case; these
+have 4 steps and 6 tool invocations each, as large as in `benchmarks.workload`, one bad case has LONG_CHAIN steps more.
+Rows are written in bulk, past the services, and what services derive from them is derived by the same functions.
 """
 
 from __future__ import annotations
@@ -45,16 +45,21 @@ from feedback_app.models import (  # noqa: E402
     EventType,
     Severity,
     TriageState,
+    WeeklyReport,
 )
 from feedback_app.services.priority import REPEATED  # noqa: E402
+from feedback_app.services.reports import make_due_reports  # noqa: E402
 from sessions_app.models import DiagnosisSession  # noqa: E402
 from sessions_app.search import terms_of  # noqa: E402
 
 ROWS_AT_ONCE = 1000
+POST = "POST "
 REVIEWERS = 10
 WORDS = 3000
 ANSWERS = 600
+LONG = "desk-00000005"
 DAYS = 90
+LONG_CHAIN = 1000
 WITH_COMMENT, WITH_CORRECTION = 0.4, 0.1
 SYLLABLES = {
     "en": "ca ter lo min pod ser quer ind lag net clu ster ba tch time out fail ov er re play ho st",
@@ -75,9 +80,9 @@ def prepare(sessions: str) -> None:
     answers = {language: [_text(chance, texts, language, 2000) for _ in range(ANSWERS // 3)] for language in texts}
     _note("texts")
     for numbers in batched(range(total), ROWS_AT_ONCE):
-        DiagnosisSession.objects.bulk_create(_session(chance, texts, answers, number) for number in numbers)
+        DiagnosisSession.objects.bulk_create(_session(chance, texts, answers, number, total) for number in numbers)
     _note("sessions")
-    _add_steps(total * 2 // 5)
+    _add_steps()
     _note("steps and tool invocations")
     rejected = DiagnosisSession.objects.filter(feedback="not_useful").order_by("pk")
     for batch in batched(rejected.iterator(ROWS_AT_ONCE), ROWS_AT_ONCE):
@@ -99,6 +104,7 @@ def prepare(sessions: str) -> None:
     _index_cases()
     _note("search terms of cases")
 
+    make_due_reports()
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE TABLE {', '.join(connection.introspection.table_names())}")
         cursor.fetchall()
@@ -122,18 +128,21 @@ def queries(role: str, *paths: str) -> None:
     )
     counted = {}
     for path in paths:
-        client.get(path)
+        ask = client.post if path.startswith(POST) else client.get
+        ask(path.removeprefix(POST))
         with CaptureQueriesContext(connection) as captured:
-            client.get(path)
+            ask(path.removeprefix(POST))
         slowest = max(captured.captured_queries, key=lambda query: float(query["time"]))
         counted[path] = [len(captured), float(slowest["time"]) * 1000, slowest["sql"]]
     print(json.dumps(counted))
 
 
 def keys() -> None:
-    """Print the keys of some bad cases and cases, as JSON: `{"triages": […], "cases": […], "sessions": […]}`."""
+    """Print the keys of some bad cases, cases, …, as JSON: `{"triages": […], "cases": […], "sessions": […], …}`."""
     found = {
-        "triages": list(BadCaseReview.objects.waiting().order_by("pk").values_list("pk", flat=True)[::400]),
+        "long": list(BadCaseReview.objects.filter(session_id=LONG).values_list("pk", flat=True)),
+        "reports": list(WeeklyReport.objects.values_list("pk", flat=True)),
+        "triages": list(BadCaseReview.objects.filter(state=TriageState.OPEN).values_list("pk", flat=True)[::400]),
         "cases": [str(pk) for pk in CaseLibrary.objects.to_enrich().values_list("pk", flat=True)[::400]],
         "sessions": list(DiagnosisSession.objects.order_by("pk").values_list("pk", flat=True)[:40000:1000]),
     }
@@ -184,9 +193,11 @@ def _people() -> list[Any]:
     return users
 
 
-def _session(chance: random.Random, texts: Texts, answers: dict[str, list[str]], number: int) -> DiagnosisSession:
+def _session(
+    chance: random.Random, texts: Texts, answers: dict[str, list[str]], number: int, total: int
+) -> DiagnosisSession:
     language = chance.choices(("zh", "en", "ru"), (5, 3, 2))[0]
-    created_at = timezone.now() - timedelta(seconds=chance.randrange(DAYS * 86400))
+    created_at = timezone.now() - timedelta(days=DAYS * (total - number) / total, seconds=chance.randrange(600))
     score = chance.choice((None, 0, 30, 65, 80, 100))
     return DiagnosisSession(
         session_id=f"desk-{number:08x}",
@@ -211,8 +222,8 @@ def _session(chance: random.Random, texts: Texts, answers: dict[str, list[str]],
     )
 
 
-def _add_steps(sessions: int) -> None:
-    """Four steps and six invocations of a session, copied to the first so many, facts of the calls varied."""
+def _add_steps() -> None:
+    """Four steps and six invocations of a session, copied to all that are judged, facts of the calls varied."""
     said = json.dumps([{"role": "system", "content": "pool timeout latency " * 30}] * 2)
     output = "connection reset by peer, 池已满, очередь полна; " * 20
     with connection.cursor() as cursor:
@@ -223,18 +234,26 @@ def _add_steps(sessions: int) -> None:
             " has_tool_call, duration_ms, token_count, created_at, input_tokens, output_tokens, model_name, started_at)"
             " SELECT s.session_id, n, IF(n, 'executor', 'planner'), %s, %s, %s, 1, 1500, 1100, s.created_at, 900, 200,"
             " 'model-large-1', s.created_at + INTERVAL n*2 SECOND"
-            " FROM diagnosis_session s, four WHERE s.id <= (SELECT MIN(id) FROM diagnosis_session) + %s",
-            [said, json.dumps({"text": output[:460]}), output[:250], sessions],
+            " FROM diagnosis_session s, four WHERE s.feedback IS NOT NULL",
+            [said, json.dumps({"text": output[:460]}), output[:250]],
+        )
+        cursor.execute(
+            "INSERT INTO agent_step (session_id, step_index, agent_name, model_input, model_output, thought,"
+            " has_tool_call, duration_ms, token_count, created_at, input_tokens, output_tokens, model_name, started_at)"
+            " SELECT session_id, 4 + seq, agent_name, model_input, model_output, thought, 1, 1500, 1100, created_at,"
+            " 900, 200, model_name, started_at + INTERVAL seq SECOND FROM agent_step, seq_0_to_999"
+            " WHERE session_id = %s AND step_index = 1 AND seq < %s",
+            [LONG, LONG_CHAIN],
         )
         cursor.execute("DELETE FROM four WHERE n > 1")
         cursor.execute(
             "INSERT INTO tool_invocation (session_id, step_id, tool_name, input_params, output_preview, output_length,"
             " retrieval_layer, l0_match_count, l1_match_count, is_truncated, duration_ms, success, error_message,"
             " created_at, invocation_id, started_at)"
-            " SELECT t.session_id, t.id, IF(n, 'query_logs', 'lookup_knowledge'), '{\"q\": \"pool\"}', %s, 9000,"
-            " IF(n, NULL, 'L0'), IF(n, NULL, MOD(t.id, 3)), NULL, MOD(t.id, 40) = 0, 120, MOD(t.id, 50) > 0,"
+            " SELECT s.session_id, t.id, IF(n, 'query_logs', 'lookup_knowledge'), '{\"q\": \"pool\"}', %s, 9000,"
+            " IF(n, NULL, 'L0'), IF(n, NULL, MOD(s.id, 3)), NULL, MOD(t.id, 40) = 0, 120, MOD(t.id, 50) > 0,"
             " IF(MOD(t.id, 50), NULL, 'timeout'), t.created_at, CONCAT(t.id, '-', n), t.started_at"
-            " FROM agent_step t, four WHERE n = 0 OR t.step_index < 2",
+            " FROM agent_step t JOIN diagnosis_session s USING (session_id), four WHERE n = 0 OR t.step_index < 2",
             [output],
         )
 
