@@ -47,7 +47,7 @@ def _rows(cl: DeskChangeList, heads: list[Any]) -> Iterator[Any]:
     ]
     link = f'<a href="{{}}" class="{" ".join(unfold_list.LINK_CLASSES)}">{{}}</a>'
     for row, url in zip(cl.result_list, cl.urls, strict=True):
-        cells = []
+        cells: list[str] = []
         for read, is_link, start, end in columns:
             shown = read(row)
             cells += (start, format_html(link, url, shown) if is_link else conditional_escape(shown), end)
@@ -64,7 +64,7 @@ def _tags(name: str, head: object, *, is_link: bool, is_first: bool) -> tuple[Sa
     return start, format_html("</{}>", tag)
 
 
-def _reader(cl: DeskChangeList, name: str) -> Callable[[Any], object]:
+def _reader(cl: DeskChangeList, name: str) -> Callable[[Any], Any]:
     """Row → what a column shows of it."""
     admin: Any = cl.model_admin
     empty = admin.get_empty_value_display()
@@ -74,7 +74,7 @@ def _reader(cl: DeskChangeList, name: str) -> Callable[[Any], object]:
     method = getattr(admin, name, None)
     if method is None or name == "__str__":
 
-        def of_field(row: Any) -> object:
+        def of_field(row: Any) -> Any:
             field, _attribute, value = lookup_field(name, row, admin)
             return display_for_field(value, field, empty) if field else display_for_value(value, empty)
 
