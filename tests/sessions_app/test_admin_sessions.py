@@ -259,7 +259,7 @@ def test_a_search_looks_further_back_while_there_is_time_and_no_further_than_eno
     assert "were looked through" not in desk.get(LIST, {"q": "odd"}).content.decode()
     monkeypatch.setattr(sessions_admin, "ENOUGH", 2)
     response = desk.get(LIST, {"q": "odd"})  # looked at: 1, 2 and 4 sessions, of which 0, 1 and 2 are odd
-    assert {row.session_id for row in response.context["cl"].result_list} == {"s1", "s3", "s5"}
+    assert {row.session_id for row in response.context["cl"].result_list} == {"s1", "s3"}
     assert "Only the newest 7 sessions were looked through" in response.content.decode()
 
 
