@@ -1,9 +1,9 @@
 """The database's side of `benchmarks.desk`, in a process of its own: prepare, cookie, queries.
 
-What is made: sessions in three languages with questions of about 120 and answers of about 2,000 characters; for the
-first two fifths of them 4 steps and 6 tool invocations each, as large as in `benchmarks.workload`. One fifth of the
-sessions is rejected, with a triage, and one fifth useful, with a case. Rows are written in bulk, past the services, and
-what services derive from them is derived by the same functions.
+What is made: sessions in three languages with questions of about 120 and answers of about 2,000 characters, recorded
+one after another over 90 days. One fifth of them is rejected, with a triage, and one fifth useful, with a case; these
+have 4 steps and 6 tool invocations each, as large as in `benchmarks.workload`, one bad case has LONG_CHAIN steps more.
+Rows are written in bulk, past the services, and what services derive from them is derived by the same functions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import accumulate, islice
 from typing import Any, TypeVar
@@ -27,35 +28,37 @@ django.setup()
 from django.conf import settings  # noqa: E402
 from django.contrib.auth import get_user_model  # noqa: E402
 from django.contrib.auth.models import Group  # noqa: E402
-from django.db import connection  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
 from django.test import Client  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 from benchmarks.recording_database import prepare as make_database  # noqa: E402
 from cases_app.models import CaseLibrary, CaseStatus, CaseTransition, FaultCategory, SourceType  # noqa: E402
-from cases_app.services import terms as case_terms  # noqa: E402
 from feedback_app import priority  # noqa: E402
 from feedback_app.languages import language_of  # noqa: E402
 from feedback_app.models import (  # noqa: E402
     AgentFeedback,
     BadCaseReview,
-    BadCaseTerm,
     BadCaseTransition,
     EventType,
     Severity,
     TriageState,
+    WeeklyReport,
 )
 from feedback_app.services.priority import REPEATED  # noqa: E402
+from feedback_app.services.reports import make_due_reports  # noqa: E402
 from sessions_app.models import DiagnosisSession  # noqa: E402
 from sessions_app.search import terms_of  # noqa: E402
 
 ROWS_AT_ONCE = 1000
-CASES_INDEXED_AT_ONCE = 500
+POST = "POST "
 REVIEWERS = 10
 WORDS = 3000
 ANSWERS = 600
+LONG = "desk-00000005"
 DAYS = 90
+LONG_CHAIN = 1000
 WITH_COMMENT, WITH_CORRECTION = 0.4, 0.1
 SYLLABLES = {
     "en": "ca ter lo min pod ser quer ind lag net clu ster ba tch time out fail ov er re play ho st",
@@ -76,9 +79,9 @@ def prepare(sessions: str) -> None:
     answers = {language: [_text(chance, texts, language, 2000) for _ in range(ANSWERS // 3)] for language in texts}
     _note("texts")
     for numbers in batched(range(total), ROWS_AT_ONCE):
-        DiagnosisSession.objects.bulk_create(_session(chance, texts, answers, number) for number in numbers)
+        DiagnosisSession.objects.bulk_create(_session(chance, texts, answers, number, total) for number in numbers)
     _note("sessions")
-    _add_steps(total * 2 // 5)
+    _add_steps()
     _note("steps and tool invocations")
     rejected = DiagnosisSession.objects.filter(feedback="not_useful").order_by("pk")
     for batch in batched(rejected.iterator(ROWS_AT_ONCE), ROWS_AT_ONCE):
@@ -95,9 +98,14 @@ def prepare(sessions: str) -> None:
     for batch in batched(useful.iterator(ROWS_AT_ONCE), ROWS_AT_ONCE):
         _keep(chance, people, categories, batch)
     _note("cases")
+    _index_bad_cases()
+    _note("search terms of bad cases")
     _index_cases()
-    _note("search terms")
+    CaseLibrary.objects.update(terms_due_at=None)
+    BadCaseReview.objects.update(terms_due_at=None)
+    _note("search terms of cases")
 
+    make_due_reports()
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE TABLE {', '.join(connection.introspection.table_names())}")
         cursor.fetchall()
@@ -121,18 +129,21 @@ def queries(role: str, *paths: str) -> None:
     )
     counted = {}
     for path in paths:
-        client.get(path)
+        ask = client.post if path.startswith(POST) else client.get
+        ask(path.removeprefix(POST))
         with CaptureQueriesContext(connection) as captured:
-            client.get(path)
+            ask(path.removeprefix(POST))
         slowest = max(captured.captured_queries, key=lambda query: float(query["time"]))
         counted[path] = [len(captured), float(slowest["time"]) * 1000, slowest["sql"]]
     print(json.dumps(counted))
 
 
 def keys() -> None:
-    """Print the keys of some bad cases and cases, as JSON: `{"triages": […], "cases": […], "sessions": […]}`."""
+    """Print the keys of some bad cases, cases, …, as JSON: `{"triages": […], "cases": […], "sessions": […], …}`."""
     found = {
-        "triages": list(BadCaseReview.objects.waiting().order_by("pk").values_list("pk", flat=True)[::400]),
+        "long": list(BadCaseReview.objects.filter(session_id=LONG).values_list("pk", flat=True)),
+        "reports": list(WeeklyReport.objects.values_list("pk", flat=True)),
+        "triages": list(BadCaseReview.objects.filter(state=TriageState.OPEN).values_list("pk", flat=True)[::400]),
         "cases": [str(pk) for pk in CaseLibrary.objects.to_enrich().values_list("pk", flat=True)[::400]],
         "sessions": list(DiagnosisSession.objects.order_by("pk").values_list("pk", flat=True)[:40000:1000]),
     }
@@ -183,9 +194,11 @@ def _people() -> list[Any]:
     return users
 
 
-def _session(chance: random.Random, texts: Texts, answers: dict[str, list[str]], number: int) -> DiagnosisSession:
+def _session(
+    chance: random.Random, texts: Texts, answers: dict[str, list[str]], number: int, total: int
+) -> DiagnosisSession:
     language = chance.choices(("zh", "en", "ru"), (5, 3, 2))[0]
-    created_at = timezone.now() - timedelta(seconds=chance.randrange(DAYS * 86400))
+    created_at = timezone.now() - timedelta(days=DAYS * (total - number) / total, seconds=chance.randrange(600))
     score = chance.choice((None, 0, 30, 65, 80, 100))
     return DiagnosisSession(
         session_id=f"desk-{number:08x}",
@@ -210,8 +223,8 @@ def _session(chance: random.Random, texts: Texts, answers: dict[str, list[str]],
     )
 
 
-def _add_steps(sessions: int) -> None:
-    """Four steps and six invocations of a session, copied to the first so many, facts of the calls varied."""
+def _add_steps() -> None:
+    """Four steps and six invocations of a session, copied to all that are judged, facts of the calls varied."""
     said = json.dumps([{"role": "system", "content": "pool timeout latency " * 30}] * 2)
     output = "connection reset by peer, 池已满, очередь полна; " * 20
     with connection.cursor() as cursor:
@@ -222,18 +235,26 @@ def _add_steps(sessions: int) -> None:
             " has_tool_call, duration_ms, token_count, created_at, input_tokens, output_tokens, model_name, started_at)"
             " SELECT s.session_id, n, IF(n, 'executor', 'planner'), %s, %s, %s, 1, 1500, 1100, s.created_at, 900, 200,"
             " 'model-large-1', s.created_at + INTERVAL n*2 SECOND"
-            " FROM diagnosis_session s, four WHERE s.id <= (SELECT MIN(id) FROM diagnosis_session) + %s",
-            [said, json.dumps({"text": output[:460]}), output[:250], sessions],
+            " FROM diagnosis_session s, four WHERE s.feedback IS NOT NULL",
+            [said, json.dumps({"text": output[:460]}), output[:250]],
+        )
+        cursor.execute(
+            "INSERT INTO agent_step (session_id, step_index, agent_name, model_input, model_output, thought,"
+            " has_tool_call, duration_ms, token_count, created_at, input_tokens, output_tokens, model_name, started_at)"
+            " SELECT session_id, 4 + seq, agent_name, model_input, model_output, thought, 1, 1500, 1100, created_at,"
+            " 900, 200, model_name, started_at + INTERVAL seq SECOND FROM agent_step, seq_0_to_999"
+            " WHERE session_id = %s AND step_index = 1 AND seq < %s",
+            [LONG, LONG_CHAIN],
         )
         cursor.execute("DELETE FROM four WHERE n > 1")
         cursor.execute(
             "INSERT INTO tool_invocation (session_id, step_id, tool_name, input_params, output_preview, output_length,"
             " retrieval_layer, l0_match_count, l1_match_count, is_truncated, duration_ms, success, error_message,"
             " created_at, invocation_id, started_at)"
-            " SELECT t.session_id, t.id, IF(n, 'query_logs', 'lookup_knowledge'), '{\"q\": \"pool\"}', %s, 9000,"
-            " IF(n, NULL, 'L0'), IF(n, NULL, MOD(t.id, 3)), NULL, MOD(t.id, 40) = 0, 120, MOD(t.id, 50) > 0,"
+            " SELECT s.session_id, t.id, IF(n, 'query_logs', 'lookup_knowledge'), '{\"q\": \"pool\"}', %s, 9000,"
+            " IF(n, NULL, 'L0'), IF(n, NULL, MOD(s.id, 3)), NULL, MOD(t.id, 40) = 0, 120, MOD(t.id, 50) > 0,"
             " IF(MOD(t.id, 50), NULL, 'timeout'), t.created_at, CONCAT(t.id, '-', n), t.started_at"
-            " FROM agent_step t, four WHERE n = 0 OR t.step_index < 2",
+            " FROM agent_step t JOIN diagnosis_session s USING (session_id), four WHERE n = 0 OR t.step_index < 2",
             [output],
         )
 
@@ -253,20 +274,9 @@ def _reject(chance: random.Random, texts: Texts, people: list[Any], sessions: li
         reviews.append(_review(chance, people, session, facts, now))
     AgentFeedback.objects.bulk_create(events)
     BadCaseReview.objects.bulk_create(reviews)
-    made = list(BadCaseReview.objects.filter(session__in=sessions).select_related("session"))
-    said: dict[str, list[str]] = {}
-    for event in events:
-        said.setdefault(event.session_id, []).append(event.comment)
-    BadCaseTerm.objects.bulk_create(
-        (
-            BadCaseTerm(owner=review, term=term)
-            for review in made
-            for term in terms_of(review.session_id, review.session.query, review.notes, *said[review.session_id])
-        ),
-        batch_size=5000,
-    )
+    made = BadCaseReview.objects.filter(session__in=sessions).values_list("pk", flat=True)
     BadCaseTransition.objects.bulk_create(
-        BadCaseTransition(review=review, action="open", from_state="", to_state="OPEN") for review in made
+        BadCaseTransition(review_id=pk, action="open", from_state="", to_state="OPEN") for pk in made
     )
 
 
@@ -342,10 +352,58 @@ def _keep(chance: random.Random, people: list[Any], categories: list[str], sessi
     )
 
 
+# -- what is searched --------------------------------------------------------------------------------------------------
+
+
+def _index_bad_cases() -> None:
+    """As the service would."""
+    said: dict[str, list[str]] = {}
+    for event in AgentFeedback.objects.filter(session__feedback="not_useful").only("session_id", "payload"):
+        said.setdefault(event.session_id, []).append(event.comment)
+    reviews = BadCaseReview.objects.values_list("pk", "session_id", "notes", "session__query")
+    with _loading() as cursor:
+        rows = (
+            (term, pk)
+            for pk, session_id, *texts in reviews.iterator(ROWS_AT_ONCE)
+            for term in terms_of(session_id, *texts, *said.get(session_id, ()))
+        )
+        _insert(cursor, "bad_case_term (term, owner_id)", rows)
+
+
 def _index_cases() -> None:
-    """By the service, many at a time: rows of one term lie side by side, whatever case they are of."""
-    for keys in batched(CaseLibrary.objects.order_by("pk").values_list("pk", flat=True), CASES_INDEXED_AT_ONCE):
-        case_terms.refresh(keys)
+    """As the service would, but the terms of each answer told apart once: few answers, and many cases of each."""
+    answers = CaseLibrary.objects.order_by().values_list("root_cause", flat=True).distinct()
+    terms = {hashlib.md5(answer.encode()).digest(): terms_of(answer) for answer in answers}
+    cases = CaseLibrary.objects.values_list("pk", "root_cause", "title", "error_code", "diagnosis_id")
+    own = (
+        (term, pk.hex)
+        for pk, answer, *texts in cases.iterator(ROWS_AT_ONCE)
+        for term in terms_of(str(pk), *texts) - terms[hashlib.md5(answer.encode()).digest()]
+    )
+    with _loading() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE answer_term (term VARCHAR(48) COLLATE utf8mb4_bin, digest BINARY(16))")
+        _insert(cursor, "answer_term", ((term, digest) for digest, some in terms.items() for term in some))
+        cursor.execute("ALTER TABLE answer_term ADD KEY (digest)")
+        cursor.execute("CREATE TEMPORARY TABLE own_term (term VARCHAR(48) COLLATE utf8mb4_bin, owner_id CHAR(32))")
+        _insert(cursor, "own_term", own)
+        cursor.execute(
+            "INSERT INTO case_term (term, owner_id) SELECT t.term, c.case_id FROM case_library c"
+            " JOIN answer_term t ON t.digest = UNHEX(MD5(c.root_cause)) UNION ALL SELECT * FROM own_term"
+        )
+
+
+@contextmanager
+def _loading() -> Iterator[Any]:
+    """A cursor with which MariaDB takes in the rows of an empty table at once, and then sorts each index of it."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET unique_checks = 0, foreign_key_checks = 0")
+        yield cursor
+        cursor.execute("SET unique_checks = 1, foreign_key_checks = 1")
+
+
+def _insert(cursor: Any, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+    for some in batched(rows, 5000):
+        cursor.executemany(f"INSERT INTO {table} VALUES (%s, %s)", some)
 
 
 if __name__ == "__main__":

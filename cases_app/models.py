@@ -177,17 +177,29 @@ class CaseLibrary(search.Searchable):
         verbose_name_plural = _("cases")
         ordering = ["-created_at"]
         indexes = [
-            # The queues in their orders, and their counts, from an index alone: a row may hold two long texts.
+            # The queues in their orders, their filters and counts, from an index alone: a row may hold two long texts.
             models.Index(fields=["status", "created_at", "case_id", "fault_category"], name="case_to_publish"),
             models.Index(
-                fields=["fault_category", "created_at", "case_id", "status", "source_type"], name="case_to_enrich_first"
+                fields=[
+                    "fault_category", "created_at", "case_id", "status", "source_type", "error_code", "updated_at",
+                ],
+                name="case_to_enrich_order",
             ),
             models.Index(fields=["status", "updated_at"], name="case_status_updated"),
-            models.Index(fields=["updated_at"], name="case_updated"),
+            models.Index(
+                fields=["updated_at", "status", "source_type", "fault_category", "reviewed_by", "flagged_at"],
+                name="case_last_updated",
+            ),
             models.Index(fields=["flagged_at"], name="case_flagged"),
-            models.Index(fields=["status", "source_type", "fault_category", "flagged_at"], name="case_queues"),
+            models.Index(
+                fields=[
+                    "status", "source_type", "fault_category", "flagged_at", "error_code", "updated_at", "created_at",
+                    "reviewed_by",
+                ],
+                name="case_queue_orders",
+            ),
             models.Index(fields=["error_code"], name="case_error_code"),
-        ]
+        ]  # fmt: skip
         constraints = [
             models.CheckConstraint(condition=Q(status__in=CaseStatus.values), name="case_status_known"),
             models.CheckConstraint(condition=Q(source_type__in=SourceType.values), name="case_source_known"),

@@ -18,6 +18,8 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.admin import ModelAdmin
 
+from sessions_app.lists import DeskChangeList
+
 FROM_LIST = "from_list"
 """A field that buttons of the list send along: the way leads back there."""
 HTTP_CONFLICT = 409
@@ -72,6 +74,10 @@ class ObjectPageAdmin(ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Never: it is a record."""
         return False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[DeskChangeList]:
+        """A list whose rows are drawn in one go."""
+        return DeskChangeList
 
     def person(self, request: HttpRequest) -> AbstractBaseUser:
         """Who asks; the admin lets nobody else in."""

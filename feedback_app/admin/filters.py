@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from django import forms
@@ -25,7 +26,7 @@ from feedback_app.selectors.failure_modes import mode_names
 from sessions_app import filters as shared
 from sessions_app.models import AgentFlow
 
-Row = Mapping[str, Any]
+Column = Collection[Any]
 
 
 class Counted:
@@ -39,9 +40,9 @@ class Counted:
     lookup_choices: Any
     value: Any
 
-    def values_of(self, row: Row) -> Iterable[str]:
-        """The choices that a row falls under."""
-        return [str(row[name]) for name in self.columns]
+    def tally(self, *columns: Column) -> Mapping[str, int]:
+        """Choice → how many rows fall under it, of what stands in each of `columns`, in the same order of rows."""
+        return Counter(map(str, columns[0]))
 
     def choices(self, changelist: Any) -> Any:
         """With their counts; of a choice under which nothing falls, none."""
@@ -117,10 +118,11 @@ class DueFilter(Counted, DropdownFilter):
     columns = ("due_at", "state")
     OVERDUE = "overdue"
 
-    def values_of(self, row: Row) -> Iterable[str]:
+    def tally(self, *columns: Column) -> Mapping[str, int]:
         """As `BadCaseReviewQuerySet.overdue`."""
-        is_waiting = row["state"] in (TriageState.OPEN, TriageState.IN_REVIEW)
-        return [self.OVERDUE] if is_waiting and row["due_at"] and row["due_at"] < timezone.now() else []
+        now, waiting = timezone.now(), (TriageState.OPEN, TriageState.IN_REVIEW)
+        overdue = (due for due, state in zip(*columns, strict=True) if due and due < now and state in waiting)
+        return {self.OVERDUE: sum(1 for _due in overdue)}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         """One choice beside all."""
@@ -151,9 +153,9 @@ class BadCaseCommentFilter(Counted, CommentFilter):
 
     columns = ("has_words",)
 
-    def values_of(self, row: Row) -> Iterable[str]:
+    def tally(self, *columns: Column) -> Mapping[str, int]:
         """The one choice."""
-        return ["yes"] if row["has_words"] else []
+        return {"yes": sum(columns[0])}
 
 
 class FailureModeFilter(Counted, DropdownFilter):
@@ -178,9 +180,11 @@ class FlowFilter(Counted, shared.FlowFilter):
 
     columns = ("agent_flow",)
 
-    def values_of(self, row: Row) -> Iterable[str]:
-        """A named flow, or another one."""
-        return [row["agent_flow"] if row["agent_flow"] in AgentFlow.values else self.OTHER]
+    def tally(self, *columns: Column) -> Mapping[str, int]:
+        """The named flows, and all others together."""
+        counts = Counter(columns[0])
+        named = {flow: counts.pop(flow, 0) for flow in AgentFlow.values}
+        return {**named, self.OTHER: counts.total()}
 
 
 class ConfidenceFilter(shared.RangeFilter):
@@ -232,9 +236,9 @@ class FactsFilter(Counted, CheckboxFilter):
     }
     columns = tuple(COLUMNS.values())
 
-    def values_of(self, row: Row) -> Iterable[str]:
-        """The facts that are true of it."""
-        return [name for name, column in self.COLUMNS.items() if row[column]]
+    def tally(self, *columns: Column) -> Mapping[str, int]:
+        """Of how many rows each fact is true."""
+        return {name: sum(column) for name, column in zip(self.COLUMNS, columns, strict=True)}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Any:
         """The facts, named as in the list of sessions."""

@@ -5,7 +5,6 @@ Every button is a POST of `action` to the page of its bad case. Each calls one s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,6 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from unfold.views import ChangeList
 
 from cases_app.admin.differences import Difference
 from cases_app.bulk_lists import list_action
@@ -44,6 +42,7 @@ from sessions_app.errors import ConflictError, InvalidInputError
 from sessions_app.exporting import EXPORT_ACTIONS, Export, ExportMixin
 from sessions_app.filters import AgentFilter, DayFilter, PeriodFilter, ScoreFilter
 from sessions_app.forms import NOT_SAVED, ReasonForm
+from sessions_app.lists import DeskChangeList
 from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, MAX_PAGE_DIGITS, ObjectPageAdmin, Tab
 from sessions_app.paging import MOST_COUNTED, BoundedPaginator, bounded_count
 from sessions_app.rules import CONFIDENT_ABOVE
@@ -61,10 +60,8 @@ def is_confident(review: BadCaseReview) -> bool:
     return stated is not None and stated > CONFIDENT_ABOVE
 
 
-class TriageChangeList(ChangeList):
+class TriageChangeList(DeskChangeList):
     """The queue, each row with what its reader said and what this person may do with it."""
-
-    result_list: Any
 
     @cached_property
     def counts(self) -> dict[str, dict[str, str]]:
@@ -73,14 +70,12 @@ class TriageChangeList(ChangeList):
         Where there are more rows, what is counted is the least there are: `12+`.
         """
         counted = [spec for spec in self.filter_specs if isinstance(spec, filters.Counted) and not spec.value()]
-        columns = sorted({column for spec in counted for column in spec.columns})
-        rows = list(self.queryset.values(*columns)[: MOST_COUNTED + 1]) if columns else []
+        names = sorted({column for spec in counted for column in spec.columns})
+        rows = list(self.queryset.values_list(*names)[: MOST_COUNTED + 1]) if names else []
         more = "+" if len(rows) > MOST_COUNTED else ""
-        found = {
-            spec.parameter_name: Counter(value for row in rows[:MOST_COUNTED] for value in spec.values_of(row))
-            for spec in counted
-        }
-        return {name: {value: f"{number(n)}{more}" for value, n in some.items()} for name, some in found.items()}
+        columns = dict(zip(names, zip(*rows[:MOST_COUNTED], strict=True), strict=True)) if rows else {}
+        found = {spec.parameter_name: spec.tally(*(columns.get(name, ()) for name in spec.columns)) for spec in counted}
+        return {name: {value: f"{number(n)}{more}" for value, n in some.items() if n} for name, some in found.items()}
 
     def get_results(self, request: HttpRequest) -> None:
         """Three queries more for a page of rows."""
@@ -89,13 +84,13 @@ class TriageChangeList(ChangeList):
         # One whose session went meanwhile is gone too.
         self.result_list = [review for review in self.result_list if review.session_id in sessions]
         comments, names = words.latest_comments(review.session_id for review in self.result_list), mode_names()
-        for review in self.result_list:
+        for review, url in zip(self.result_list, self.urls, strict=True):
             review.comment = comments.get(review.session_id, "")
             review.session = sessions[review.session_id]
             review.mode_name = names.get(review.failure_mode, review.failure_mode)
             review.is_mine = review.assignee_id == request.user.pk
             review.offers = self.model_admin.offers(request, review)
-            review.url = self.model_admin.object_url(review, request)
+            review.url = url
 
 
 @admin.register(BadCaseReview)
@@ -199,7 +194,7 @@ class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
             BadCaseReview.objects.queue_order() if filters.StateFilter.is_waiting(request) else ("-resolved_at", "-pk")
         )
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[TriageChangeList]:
         """With comments and buttons."""
         return TriageChangeList
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from django.contrib import admin, messages
@@ -16,12 +17,12 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.http import require_POST
-from unfold.views import ChangeList
 
 from sessions_app.admin import filters
 from sessions_app.db import holds
 from sessions_app.errors import UnknownObjectError
 from sessions_app.filters import AgentFilter, DayFilter, FlowFilter, PeriodFilter, ScoreFilter
+from sessions_app.lists import DeskChangeList
 from sessions_app.models import AgentFlow, DiagnosisSession
 from sessions_app.pages import ObjectPageAdmin
 from sessions_app.paging import BoundedPaginator
@@ -31,39 +32,66 @@ from sessions_app.services.evaluation import request_evaluation
 from sessions_app.templatetags import desk
 from sessions_app.text import is_id
 
-SEARCHED_SESSIONS = 50_000
-"""Where each row must be looked at, nobody goes further back than this many sessions of the chosen period: a second."""
+FIRST_LOOK, LOOKS = 1_000, 6
+"""Where each row must be looked at: so many of the newest of the period, then twice as many older ones, and so on."""
+LOOK_SECONDS = 0.1
+"""No further look is begun that may well end later than this."""
+SLOWER = 4
+"""Twice as many, and older ones are less often in the database's memory."""
+ENOUGH = 900
+"""Who found so many needs another filter, not more rows. MariaDB takes another, slow way to find 1,000 keys or more."""
+NARROWED_BY_INDEX = 1
+"""So many filters an index can follow."""
 MAX_NAMED = 1000
 RESCORE_BATCH = 1000
 TITLE_CHARS = 60
 
 
-class SessionChangeList(ChangeList):
-    """Bounds what no index helps: searches in texts, and filters on what tools did."""
+class SessionChangeList(DeskChangeList):
+    """Bounds what no index helps: searches in texts, filters on what tools did, several filters at once."""
 
-    searched = SEARCHED_SESSIONS
-    is_windowed = False
-    """Whether older sessions of the period were left out."""
+    searched: int | None = None
+    """How many sessions were looked at, where older ones of the period were not."""
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[DiagnosisSession]:
         """The filtered sessions. Where each row must be looked at, that is done once, and for keys alone."""
         sessions: QuerySet[DiagnosisSession] = super().get_queryset(request, exclude_parameters)
         period: QuerySet[DiagnosisSession] = DiagnosisSession.objects.all()
         reads_rows = bool(self.query) and named_sessions(self.query) is None
+        narrowing = 0
         for spec in self.filter_specs:
             if isinstance(spec, PeriodFilter | DayFilter):
                 period = spec.queryset(request, period)
-            reads_rows |= isinstance(spec, filters.FactsFilter | AgentFilter) and bool(spec.value())
-        if not reads_rows:
+            elif any(self.filter_params.get(name) for name in spec.expected_parameters()):
+                narrowing += 1
+                reads_rows |= isinstance(spec, filters.FactsFilter | AgentFilter)
+        if not reads_rows and narrowing <= NARROWED_BY_INDEX:
             return sessions
-        newest = sessions.order_by("-created_at")
-        moments = period.order_by("-created_at").values_list("created_at", flat=True)
-        if oldest := moments[SEARCHED_SESSIONS : SEARCHED_SESSIONS + 1].first():
-            self.is_windowed = True
-            newest = newest.filter(created_at__gte=oldest)
-        found = list(newest.values_list("pk", flat=True)[: BoundedPaginator.MAX_COUNT + 1])
-        found_sessions: QuerySet[DiagnosisSession] = self.root_queryset.filter(pk__in=found)
+        found_sessions: QuerySet[DiagnosisSession] = self.root_queryset.filter(pk__in=self._look(sessions, period))
         return found_sessions.order_by(*self.get_ordering(request, found_sessions))
+
+    def _look(self, sessions: QuerySet[DiagnosisSession], period: QuerySet[DiagnosisSession]) -> list[int]:
+        """Keys of those of `sessions` that are found in good time, the newest first. Two queries a look."""
+        found: list[int] = []
+        looked, size, started = 0, FIRST_LOOK, time.monotonic()
+        for _look in range(LOOKS):
+            before = time.monotonic()
+            oldest = period.order_by("-created_at").values_list("created_at", flat=True)[size - 1 : size].first()
+            since = Q(created_at__gte=oldest) if oldest else Q()
+            found += sessions.filter(since).order_by("-created_at").values_list("pk", flat=True)
+            if oldest is None and len(found) <= ENOUGH:
+                return found
+            looked += size
+            now = time.monotonic()
+            if oldest is None or len(found) >= ENOUGH or now + SLOWER * (now - before) > started + LOOK_SECONDS:
+                break
+            sessions, period, size = (
+                sessions.filter(created_at__lt=oldest),
+                period.filter(created_at__lt=oldest),
+                2 * size,
+            )
+        self.searched = looked
+        return found[:ENOUGH]
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[DiagnosisSession]) -> list[Any]:
         """All in one direction: then an index gives the order, and nothing need be sorted."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from django import template
 from django.utils import timezone
-from django.utils.formats import date_format, number_format
+from django.utils.formats import number_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
@@ -279,8 +279,7 @@ def time_element(value: datetime, text: str) -> SafeString:
 
 
 def _exact(value: datetime) -> str:
-    local = timezone.localtime(value)
-    return f"{date_format(local, 'Y-m-d H:i:s')} {local:%Z}"
+    return f"{timezone.localtime(value):%Y-%m-%d %H:%M:%S %Z}"
 
 
 def _ago(value: datetime) -> str:

@@ -228,17 +228,59 @@ def test_search_finds_ids_conversations_users_and_questions(desk):
     assert listed(desk, q="nothing like it") == set()
 
 
-def test_search_in_texts_goes_no_further_back_than_it_says(desk, monkeypatch):
-    monkeypatch.setattr(sessions_admin, "SEARCHED_SESSIONS", 2)
+@pytest.fixture
+def looks_at_two(monkeypatch):
+    """Where each row must be looked at, two are, and then there is no time left."""
+    monkeypatch.setattr(sessions_admin, "FIRST_LOOK", 2)
+    monkeypatch.setattr(sessions_admin, "LOOK_SECONDS", 0.0)
+
+
+def test_search_in_texts_goes_no_further_back_than_it_says(desk, looks_at_two):
     now = timezone.now()
     for n in range(4):
         SessionFactory(session_id=f"s{n}", query="the same", created_at=now - timedelta(days=n))
     response = desk.get(LIST, {"q": "same"})
-    assert {row.session_id for row in response.context["cl"].result_list} == {"s0", "s1", "s2"}
-    assert "Choose a day to look further back" in response.content.decode()
+    assert [row.session_id for row in response.context["cl"].result_list] == ["s0", "s1"]
+    assert "Only the newest 2 sessions were looked through" in response.content.decode()
     day = (now - timedelta(days=3)).date().isoformat()
-    assert listed(desk, q="same", day_to=day) == {"s3"}
+    response = desk.get(LIST, {"q": "same", "day_to": day})
+    assert [row.session_id for row in response.context["cl"].result_list] == ["s3"]
+    assert "were looked through" not in response.content.decode()
     assert listed(desk, q="s3") == {"s3"}
+
+
+def test_a_search_looks_further_back_while_there_is_time_and_no_further_than_enough(desk, monkeypatch):
+    monkeypatch.setattr(sessions_admin, "FIRST_LOOK", 1)
+    monkeypatch.setattr(sessions_admin, "LOOK_SECONDS", 60.0)
+    now = timezone.now()
+    for n in range(8):
+        SessionFactory(session_id=f"s{n}", query="odd" if n % 2 else "even", created_at=now - timedelta(days=n))
+    assert listed(desk, q="odd") == {"s1", "s3", "s5", "s7"}
+    assert "were looked through" not in desk.get(LIST, {"q": "odd"}).content.decode()
+    monkeypatch.setattr(sessions_admin, "ENOUGH", 2)
+    response = desk.get(LIST, {"q": "odd"})  # looked at: 1, 2 and 4 sessions, of which 0, 1 and 2 are odd
+    assert {row.session_id for row in response.context["cl"].result_list} == {"s1", "s3"}
+    assert "Only the newest 7 sessions were looked through" in response.content.decode()
+
+
+def test_sessions_of_one_moment_are_all_looked_at(desk, looks_at_two):
+    moment = timezone.now()
+    for n in range(4):
+        SessionFactory(session_id=f"s{n}", query="the same", created_at=moment)
+    assert listed(desk, q="same") == {"s0", "s1", "s2", "s3"}
+
+
+def test_several_filters_at_once_are_bounded_and_one_is_not(desk, looks_at_two):
+    now = timezone.now()
+    for n in range(4):
+        SessionFactory(session_id=f"s{n}", agent_flow="CHAT", status="FAILED", created_at=now - timedelta(days=n))
+    assert listed(desk, flow="CHAT", status="FAILED") == {"s0", "s1"}
+    assert listed(desk, flow="CHAT") == listed(desk, status="FAILED") == {"s0", "s1", "s2", "s3"}
+    assert listed(desk, flow="CHAT", period="30d") == {"s0", "s1", "s2", "s3"}
+    assert listed(desk, flow="CHAT", status="FAILED", day_to=(now - timedelta(days=2)).date().isoformat()) == {
+        "s2",
+        "s3",
+    }
 
 
 def test_a_long_list_is_counted_only_so_far(desk, monkeypatch):
