@@ -79,6 +79,7 @@ class CaseLibraryAdmin(SavedViewsMixin, ExportMixin, MergingAdmin, VersionsAdmin
     sortable_by = ("error", "updated")
     list_before_template = "cases_app/tabs.html"
     page_template = "admin/cases_app/caselibrary/change_form.html"
+    shows_history = True
     actions = (*map(list_action, CASE_ACTIONS), *EXPORT_ACTIONS)
     export = Export("cases", exports.COLUMNS, exports.exportable_cases, exports.case_rows)
 

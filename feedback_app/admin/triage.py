@@ -134,6 +134,7 @@ class BadCaseReviewAdmin(SavedViewsMixin, ExportMixin, ObjectPageAdmin):
     ordering = ("pk",)  # no column's head is marked as sorted while the order is that of `get_ordering`
     list_before_template = "feedback_app/triage_tabs.html"
     page_template = "admin/feedback_app/badcasereview/change_form.html"
+    shows_history = True
     actions = (*map(list_action, TRIAGE_ACTIONS), *EXPORT_ACTIONS)
     export = Export("triages", exports.COLUMNS, exports.exportable_triages, exports.triage_rows)
 
