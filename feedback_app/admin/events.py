@@ -49,6 +49,7 @@ class AgentFeedbackAdmin(SavedViewsMixin, ExportMixin, ModelAdmin):
     list_before_template = "feedback_app/events_top.html"
     paginator = BoundedPaginator
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # its counts look at every row
     search_fields = ("session_id",)  # shows the box; what is searched: `AgentFeedbackQuerySet.matching`
     search_help_text = _("Comment, or the beginning of a session id")
     sortable_by = ("when",)
