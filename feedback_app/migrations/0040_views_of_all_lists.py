@@ -5,6 +5,7 @@ from typing import Any
 from django.contrib.auth.management import create_permissions
 from django.db import migrations
 
+ROLES: dict[str, tuple[str, ...]] = {"Lead": ("share_savedview",)}
 QUEUE = "feedback_app.badcasereview"
 VIEW_FIELDS = ("owner_id", "name", "filters", "is_shared", "created_at")
 
@@ -51,8 +52,9 @@ def widen_roles(apps: Any, schema_editor: Any) -> None:
     permissions = permission_model.objects.using(alias)
     share = permissions.get(content_type__app_label="sessions_app", codename="share_savedview")
     assign = permissions.get(content_type__app_label="feedback_app", codename="assign_badcasereview")
-    lead, _ = group_model.objects.using(alias).get_or_create(name="Lead")
-    share.group_set.add(lead, *assign.group_set.all())
+    for name in ROLES:
+        group_model.objects.using(alias).get_or_create(name=name)[0].permissions.add(share)
+    share.group_set.add(*assign.group_set.all())
     share.user_set.add(*assign.user_set.all())
 
 
