@@ -62,7 +62,7 @@ NO_WORDS = re.compile(
     r"|\bPod\b|\b(?:CSV|XLSX|JSONL)\b|\bControl\b|\bCommand\b|\bMac\b|\b[A-Z]+_[A-Z_]+\b|\b(?:CACHE|GENERAL)\b|\b(?:zh-hans|ru|en)\b"
     r"|\b(?:Standard )?Webhooks?\b|\bJSON\b|https://…?|\bops\b|\bmsg_\w+|\bEsc\b|\bEnter\b|\bCohen's kappa\b"
     r"|\S*\*{4,}|\bAxes\b|oncall-assistant|planner|lena|rita|admin"
-    r"|\b(?:Lead|Operator|Reviewer|HALLUCINATION|INCOMPLETE|SFT|DPO|LDAP|SSO|case_id|userRef)\b|\.jsonl\b"
+    r"|\b(?:Lead|Operator|Reviewer|HALLUCINATION|INCOMPLETE|SFT|DPO|LDAP|SSO|case_id|userRef|Cookie)\b|\.jsonl\b"
 )
 """What stays in Latin letters: ids, names of people, codes, words that both languages write so."""
 
