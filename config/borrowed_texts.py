@@ -70,6 +70,14 @@ AXES = (
 # Django's Russian sets names into sentences that would have to inflect them: «Выберите сессия для просмотра». Its
 # Chinese heads a filter with 以.
 DJANGO = (
+    _(
+        'Are you sure you want to delete the %(object_name)s "%(escaped_object)s"? All of the following related items '
+        "will be deleted:"
+    ),
+    _(
+        "Whether the user will be able to authenticate using a password or not. If disabled, they may still be able to "
+        "authenticate using other backends, such as Single Sign-On or LDAP."
+    ),
     _(" By %(filter_title)s "),
     _("%(name)s with ID “%(key)s” doesn’t exist. Perhaps it was deleted?"),
     _("Add %s"),

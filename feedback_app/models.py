@@ -11,7 +11,6 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import models
 from django.db.models import Count, F, Q
 from django.db.models.expressions import OrderBy
-from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
@@ -420,56 +419,6 @@ class BadCaseTransition(Transition):
         db_table = "bad_case_transition"
         verbose_name = _("triage history")
         verbose_name_plural = _("triage history")
-
-
-class SavedView(models.Model):
-    """How somebody wants to look at the triage queue: its filters under a name. A shared one is there for everybody."""
-
-    id = models.BigAutoField(primary_key=True)
-    owner: Any = models.ForeignKey(
-        settings.AUTH_USER_MODEL, verbose_name=_("by"), on_delete=models.CASCADE, related_name="+"
-    )
-    name = models.CharField(_("name"), max_length=60)
-    filters = Utf8JSONField(default=dict)  # parameter → values, as the list reads them; no text hides in an encoding
-    is_shared = models.BooleanField(_("shared"), default=False)
-    created_at = models.DateTimeField(_("created at"), default=timezone.now)
-
-    class Meta:
-        db_table = "saved_view"
-        default_permissions = ()  # whoever sees the queue has views of their own; who assigns may share them
-        verbose_name = _("saved view")
-        verbose_name_plural = _("saved views")
-        ordering = ["name", "id"]
-        constraints = [models.UniqueConstraint(fields=["owner", "name"], name="saved_view_name")]
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def query(self) -> str:
-        """What leads to it, behind the `?`."""
-        query = QueryDict(mutable=True)
-        for name, values in self.filters.items():
-            query.setlist(name, values)
-        return query.urlencode()
-
-
-class DefaultView(models.Model):
-    """The view in which somebody finds the queue when they come to it."""
-
-    user: Any = models.OneToOneField(
-        settings.AUTH_USER_MODEL, primary_key=True, on_delete=models.CASCADE, related_name="+"
-    )
-    view: Any = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="defaults")
-
-    class Meta:
-        db_table = "default_view"
-        default_permissions = ()
-        verbose_name = _("default view")
-        verbose_name_plural = _("default views")
-
-    def __str__(self) -> str:
-        return str(self.view_id)
 
 
 class WeeklyReport(models.Model):

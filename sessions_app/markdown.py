@@ -39,7 +39,7 @@ def split_markdown(text: str) -> tuple[str, str]:
 def render_markdown(text: str) -> str:
     """HTML of at most MAX_CHARS characters of Markdown."""
     html: str = _parser().render(text[:MAX_CHARS])
-    return html
+    return html.replace("<pre>", '<pre tabindex="0">')  # what scrolls must be reachable by keyboard
 
 
 @cache

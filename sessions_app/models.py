@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.http import QueryDict
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -425,6 +426,59 @@ class ApiKey(models.Model):
         """Whether the key carries `scope`."""
         scopes: Any = self.scopes
         return scope in scopes
+
+
+class SavedView(models.Model):
+    """How somebody wants to look at a list: filters under a name. A shared one is there for all who see the list."""
+
+    id = models.BigAutoField(primary_key=True)
+    owner: Any = models.ForeignKey(
+        settings.AUTH_USER_MODEL, verbose_name=_("by"), on_delete=models.CASCADE, related_name="+"
+    )
+    listed = models.CharField(max_length=100)  # what the list shows: `feedback_app.badcasereview`
+    name = models.CharField(_("name"), max_length=60)
+    filters = Utf8JSONField(default=dict)  # parameter → values, as the list reads them; no text hides in an encoding
+    is_shared = models.BooleanField(_("shared"), default=False)
+    created_at = models.DateTimeField(_("created at"), default=timezone.now)
+
+    class Meta:
+        db_table = "list_view"
+        default_permissions = ()  # whoever sees a list has views of it
+        permissions = [("share_savedview", _("Can share views of lists"))]
+        verbose_name = _("saved view")
+        verbose_name_plural = _("saved views")
+        ordering = ["name", "id"]
+        constraints = [models.UniqueConstraint(fields=["owner", "listed", "name"], name="list_view_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def query(self) -> str:
+        """What leads to it, behind the `?`."""
+        query = QueryDict(mutable=True)
+        for name, values in self.filters.items():
+            query.setlist(name, values)
+        return query.urlencode()
+
+
+class DefaultView(models.Model):
+    """The view in which somebody finds a list when they come to it."""
+
+    id = models.BigAutoField(primary_key=True)
+    user: Any = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    listed = models.CharField(max_length=100)  # as the view's own; here, so that there is one for each list
+    view: Any = models.ForeignKey(SavedView, on_delete=models.CASCADE, related_name="defaults")
+
+    class Meta:
+        db_table = "default_list_view"
+        default_permissions = ()
+        verbose_name = _("default view")
+        verbose_name_plural = _("default views")
+        constraints = [models.UniqueConstraint(fields=["user", "listed"], name="default_list_view_one")]
+
+    def __str__(self) -> str:
+        return str(self.view_id)
 
 
 class Heartbeat(models.Model):

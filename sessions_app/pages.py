@@ -14,6 +14,7 @@ from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
 from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.admin import ModelAdmin
@@ -66,6 +67,8 @@ class ObjectPageAdmin(ModelAdmin):
 
     actions: Any = None
     page_template: str
+    shows_history = False
+    """Whether the page of an object shows what became of it; then Django's history, which knows less, leads there."""
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Only by the buttons."""
@@ -114,6 +117,15 @@ class ObjectPageAdmin(ModelAdmin):
             **context,
         }
         return TemplateResponse(request, template or self.page_template, context, status=status)
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The log of the admin, or the way to the object's own history."""
+        if not self.shows_history:
+            return super().history_view(request, object_id, extra_context)  # type: ignore[no-any-return]
+        self.require(request, "view")
+        return redirect(f"{self.view_url('change', request, object_id)}#history")
 
     def unknown(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Say that there is no such object, as Django's own pages do."""

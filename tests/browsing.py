@@ -21,7 +21,6 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Dialog, Page
 
 from tests import absent
 
-RESULTS = Path(__file__).resolve().parents[1] / "test-results"
 LOCALES = {"en": "en-US", "zh-hans": "zh-CN", "ru": "ru-RU"}
 
 
@@ -134,11 +133,12 @@ def signed_in(new_context: Callable[..., BrowserContext], live_server: Any) -> C
 
 @pytest.fixture
 def screenshot(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """Keep a picture in `test-results/`, but only when SCREENSHOTS=1: `screenshot(page, "inbox")`."""
+    """Keep a picture where `--pictures` says, else none: `screenshot(page, "inbox")`."""
+    pictures = request.config.getoption("pictures")
 
     def take(page: Page, name: str, *, full_page: bool = True) -> None:
-        if os.environ.get("SCREENSHOTS") == "1":
-            folder = RESULTS / Path(request.node.path).stem
+        if pictures:
+            folder = Path(pictures) / Path(request.node.path).stem
             folder.mkdir(parents=True, exist_ok=True)
             page.screenshot(path=folder / f"{name}.png", full_page=full_page)
 

@@ -55,6 +55,14 @@ for name in (
 os.environ.setdefault("DATABASE_URL", f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `tests/browser/test_pages.py` and the fixture `screenshot` ask for."""
+    parser.addoption(
+        "--every-look", action="store_true", help="walk through all pages in every language, width and scheme"
+    )
+    parser.addoption("--pictures", metavar="FOLDER", help="keep pictures of pages there")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Change what has no variable of its own."""
     from django.conf import settings

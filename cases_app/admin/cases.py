@@ -41,6 +41,7 @@ from sessions_app.forms import NOT_SAVED, ReasonForm
 from sessions_app.pages import HTTP_CONFLICT, Tab
 from sessions_app.paging import BoundedPaginator, bounded_count
 from sessions_app.panels import panels_of
+from sessions_app.saved_views import SavedViewsMixin
 from sessions_app.templatetags.desk import badge, excerpt, moment, nothing
 
 ROW_CHARS = 110
@@ -55,7 +56,7 @@ SOURCES: Mapping[SourceType, Any] = {
 
 
 @admin.register(CaseLibrary)
-class CaseLibraryAdmin(ExportMixin, MergingAdmin, VersionsAdmin):
+class CaseLibraryAdmin(SavedViewsMixin, ExportMixin, MergingAdmin, VersionsAdmin):
     """The case library."""
 
     list_display = ("name", "category", "error", "source", "status_mark", "flag", "reviewer", "updated")
@@ -78,6 +79,7 @@ class CaseLibraryAdmin(ExportMixin, MergingAdmin, VersionsAdmin):
     sortable_by = ("error", "updated")
     list_before_template = "cases_app/tabs.html"
     page_template = "admin/cases_app/caselibrary/change_form.html"
+    shows_history = True
     actions = (*map(list_action, CASE_ACTIONS), *EXPORT_ACTIONS)
     export = Export("cases", exports.COLUMNS, exports.exportable_cases, exports.case_rows)
 
@@ -138,8 +140,8 @@ class CaseLibraryAdmin(ExportMixin, MergingAdmin, VersionsAdmin):
         """Words, found literally."""
         return queryset.matching(search_term), False
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """The list below its queues."""
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """The queues, and the ways from here."""
         name = filters.QueueFilter.parameter_name
         tabs = [
             Tab.among(
@@ -152,16 +154,14 @@ class CaseLibraryAdmin(ExportMixin, MergingAdmin, VersionsAdmin):
             for is_default in [queue == CaseQueue.TO_ENRICH]
         ]
         is_to_enrich = request.GET.get(name) in (None, "", CaseQueue.TO_ENRICH)
-        context = {
+        return {
             "tabs": tabs,
             "progress": selectors.progress() if is_to_enrich else None,
             "next_url": self.next_url(request),
             "keys": LIST_KEYS,
             "import_url": self.view_url("import", request) if self.has_enrich_permission(request) else None,
             "export_links": self.export_links(request),
-            **(extra_context or {}),
         }
-        return super().changelist_view(request, context)
 
     @admin.display(description=gettext_lazy("title"))
     def name(self, case: CaseLibrary) -> str:

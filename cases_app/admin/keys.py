@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext_lazy as _
 
-from sessions_app.keyboard import HELP, LEAVE, LIST, OPEN, PARTS, REASON, ROWS, SEARCH, Key
+from sessions_app.keyboard import HELP, LEAVE, LIST, OPEN, PARTS, REASON, ROWS, SAVE_VIEW, SEARCH, Key
 
-LIST_KEYS: Sequence[Key] = (ROWS, OPEN, ("n", _("Next to enrich")), SEARCH, HELP)
+LIST_KEYS: Sequence[Key] = (ROWS, OPEN, ("n", _("Next to enrich")), SEARCH, SAVE_VIEW, HELP)
 CASE_KEYS: Sequence[Key] = (
     ("0", _("Take all suggestions")),
     ("1 … 5", _("Take the first suggestion of a field; again, take it back")),

@@ -23,13 +23,14 @@ from feedback_app.templatetags.words import event_value
 from sessions_app.filters import AgentFilter, DayFilter, PeriodFilter
 from sessions_app.lists import DeskChangeList
 from sessions_app.paging import BoundedPaginator
+from sessions_app.saved_views import SavedViewsMixin
 from sessions_app.templatetags.desk import excerpt, moment, nothing
 
 ROW_CHARS = 160
 
 
 @admin.register(AgentFeedback)
-class AgentFeedbackAdmin(ExportMixin, ModelAdmin):
+class AgentFeedbackAdmin(SavedViewsMixin, ExportMixin, ModelAdmin):
     """What people and systems said of answers. Append-only: nobody adds, changes or deletes here."""
 
     list_display = ("kind", "reading", "words", "session_name", "agent_id", "source", "when")

@@ -21,7 +21,7 @@ class AssignForm(ReasonForm):
     """To whom a bad case is to go."""
 
     assignee = forms.ModelChoiceField(
-        label=_("To"),
+        label=_("Assign to"),
         queryset=get_user_model().objects.none(),
         required=False,
         widget=UnfoldAdminSelectWidget(attrs={"data-key": "h"}),

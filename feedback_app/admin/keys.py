@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext_lazy as _
 
-from sessions_app.keyboard import HELP, LEAVE, LIST, OPEN, PARTS, REASON, ROWS, SEARCH, Key
+from sessions_app.keyboard import HELP, LEAVE, LIST, OPEN, PARTS, REASON, ROWS, SAVE_VIEW, SEARCH, Key
 
 QUEUE_KEYS: Sequence[Key] = (
     ROWS,
@@ -15,6 +15,7 @@ QUEUE_KEYS: Sequence[Key] = (
     ("c", _("Claim the row")),
     ("u", _("Release the row")),
     SEARCH,
+    SAVE_VIEW,
     HELP,
 )
 PAGE_KEYS: Sequence[Key] = (

@@ -28,7 +28,6 @@ from feedback_app.admin import filters
 from feedback_app.admin.buttons import BUTTONS, Press
 from feedback_app.admin.forms import AssignForm, VerdictForm
 from feedback_app.admin.keys import PAGE_KEYS, QUEUE_KEYS
-from feedback_app.admin.views import SavedViews
 from feedback_app.models import BadCaseReview, EventType, TriageState
 from feedback_app.selectors import exports, words
 from feedback_app.selectors import triage as selectors
@@ -46,6 +45,7 @@ from sessions_app.lists import DeskChangeList
 from sessions_app.pages import FROM_LIST, HTTP_CONFLICT, MAX_PAGE_DIGITS, ObjectPageAdmin, Tab
 from sessions_app.paging import MOST_COUNTED, BoundedPaginator, bounded_count
 from sessions_app.rules import CONFIDENT_ABOVE
+from sessions_app.saved_views import SavedViewsMixin
 from sessions_app.selectors.chain import timeline
 from sessions_app.templatetags.desk import NOTHING, badge, excerpt, flow_name, nothing, number, score_mark
 
@@ -94,7 +94,7 @@ class TriageChangeList(DeskChangeList):
 
 
 @admin.register(BadCaseReview)
-class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
+class BadCaseReviewAdmin(SavedViewsMixin, ExportMixin, ObjectPageAdmin):
     """Bad cases: what waits, who has what, and the verdicts."""
 
     list_display = (
@@ -129,6 +129,7 @@ class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
     ordering = ("pk",)  # no column's head is marked as sorted while the order is that of `get_ordering`
     list_before_template = "feedback_app/triage_tabs.html"
     page_template = "admin/feedback_app/badcasereview/change_form.html"
+    shows_history = True
     actions = (*map(list_action, TRIAGE_ACTIONS), *EXPORT_ACTIONS)
     export = Export("triages", exports.COLUMNS, exports.exportable_triages, exports.triage_rows)
 
@@ -209,10 +210,8 @@ class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
         columns: list[str] = list(super().get_list_display(request))
         return columns if self.has_release_permission(request) else columns[:-1]
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
-        """The list below its tabs; from elsewhere, in the view that this person chose."""
-        if self.has_view_permission(request) and (way := self.way_to_default(request)):
-            return redirect(way)
+    def list_context(self, request: HttpRequest) -> dict[str, Any]:
+        """The tabs, and the ways from here."""
         reviews, user = BadCaseReview.objects, self.person(request)
         waiting, mine = reviews.waiting(), reviews.waiting().filter(assignee_id=user.pk)
         assignee, state = filters.AssigneeFilter, filters.StateFilter
@@ -224,20 +223,14 @@ class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
             Tab.among(request, _("Closed"), state=state.CLOSED),
             Tab.among(request, _("All"), state=state.EVERY),
         ]
-        context = {
+        return {
             "tabs": tabs,
             "order_rules": priority_rules() if filters.StateFilter.is_waiting(request) else [],
             "next_url": self.next_url(request),
             "keys": QUEUE_KEYS,
             "holders_url": self.view_url("holders", None) if self.has_assign_permission(request) else None,
             "export_links": self.export_links(request),
-            "view_lines": self.view_lines(request),
-            "views_url": self.view_url("views", None),
-            "shown_query": request.GET.urlencode(),
-            "may_share": self.has_assign_permission(request),
-            **(extra_context or {}),
         }
-        return super().changelist_view(request, context)
 
     @admin.display(description=gettext_lazy("question and comment"))
     def question(self, review: Any) -> str:
@@ -311,7 +304,6 @@ class BadCaseReviewAdmin(SavedViews, ExportMixin, ObjectPageAdmin):
         wrap = self.admin_site.admin_view
         return [
             path("next/", wrap(self.take_next), name="feedback_app_badcasereview_next"),
-            path("views/", wrap(self.views_view), name="feedback_app_badcasereview_views"),
             path("holders/", wrap(self.holders), name="feedback_app_badcasereview_holders"),
             *super().get_urls(),
         ]

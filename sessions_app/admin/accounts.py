@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as BaseGroupAdmin
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
@@ -12,6 +13,7 @@ from django.contrib.auth.models import Group, Permission, User
 from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from unfold.admin import ModelAdmin
@@ -60,6 +62,25 @@ class LocalNames:
         elif db_field.related_model is Group:
             field.label_from_instance = lambda group: role_name(group.name)
         return field
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> tuple[Any, dict[str, int], set[str], Any]:
+        """Without the rows that only say who is in which group and what a group may: they have no names for people."""
+        deleted, counts, lacking, protected = super().get_deleted_objects(objs, request)  # type: ignore[misc]
+        links = [model._meta for model in apps.get_models(include_auto_created=True) if model._meta.auto_created]  # noqa: SLF001
+        for link in links:
+            counts.pop(link.verbose_name_plural, None)
+        return (
+            _without(deleted, tuple(f"{capfirst(link.verbose_name)}: " for link in links)),
+            counts,
+            lacking,
+            protected,
+        )
+
+
+def _without(nodes: list[Any], beginnings: tuple[str, ...]) -> list[Any]:
+    """A nested list of texts without those that begin so."""
+    kept = [_without(node, beginnings) if isinstance(node, list) else node for node in nodes]
+    return [node for node in kept if node != [] and not str(node).startswith(beginnings)]
 
 
 class RoleFilter(admin.RelatedFieldListFilter):

@@ -27,6 +27,7 @@ from sessions_app.models import AgentFlow, DiagnosisSession
 from sessions_app.pages import ObjectPageAdmin
 from sessions_app.paging import BoundedPaginator
 from sessions_app.panels import panels_of
+from sessions_app.saved_views import SavedViewsMixin
 from sessions_app.selectors.chain import step_texts, timeline
 from sessions_app.services.evaluation import request_evaluation
 from sessions_app.templatetags import desk
@@ -109,7 +110,7 @@ def named_sessions(term: str) -> list[int] | None:
 
 
 @admin.register(DiagnosisSession)
-class DiagnosisSessionAdmin(ObjectPageAdmin):
+class DiagnosisSessionAdmin(SavedViewsMixin, ObjectPageAdmin):
     """The list of sessions, the page of one, and the one thing to do: score again."""
 
     page_template = "admin/sessions_app/diagnosissession/page.html"
@@ -131,7 +132,7 @@ class DiagnosisSessionAdmin(ObjectPageAdmin):
     list_fullwidth = True
     list_per_page = 50
     list_max_show_all = 0
-    list_before_template = "desk/active_filters.html"
+    list_before_template = "desk/list_top.html"
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     paginator = BoundedPaginator

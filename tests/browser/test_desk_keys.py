@@ -196,3 +196,28 @@ def test_from_a_triage_that_is_done_to_a_case_that_is_published(signed_in, revie
     assert hands.loads <= 2
     another.refresh_from_db()
     assert (another.status, another.solution[-18:]) == ("PUBLISHED", "Spread the TTLs.")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        QUEUE,
+        "/admin/cases_app/caselibrary/",
+        "/admin/sessions_app/diagnosissession/",
+        "/admin/feedback_app/agentfeedback/",
+    ],
+)
+def test_a_view_is_kept_by_keys_in_every_list(address, signed_in, reviewer):
+    useful()
+    page = signed_in(reviewer)
+    page.goto(f"{address}?q=redis")
+    page.keyboard.press("?")
+    page.get_by_role("dialog", name="Keys").get_by_text("Keep what is shown as a view").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("v")
+    page.keyboard.type("Mine")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    view = page.get_by_role("navigation", name="Saved views").get_by_role("link", name="Mine")
+    assert view.get_attribute("aria-current") == "page"
+    assert page.url.endswith(f"{address}?q=redis")

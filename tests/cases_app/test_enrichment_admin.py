@@ -287,6 +287,15 @@ class TestPage:
         assert "SLOW_RESPONSE" in groups["Suggested"]
         assert "CACHE" not in groups["Others"]
 
+    def test_django_s_history_leads_to_the_one_on_the_page(self, client, as_reviewer):
+        case = CaseFactory(published=True)
+        enrichment.unpublish_case(case_id=case.pk, reviewer=as_reviewer, reason="Outdated")
+        address = client.get(f"{LIST}{case.pk}/history/")["Location"]
+        assert address == f"{LIST}{case.pk}/change/#history"
+        page = client.get(address).content.decode()
+        assert 'id="history"' in page
+        assert "Outdated" in page
+
     def test_asks_few_questions(self, client, as_reviewer, django_assert_max_num_queries):
         case = CaseFactory()
         client.get(page_of(case))

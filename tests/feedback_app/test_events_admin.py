@@ -151,3 +151,8 @@ def test_many_signals_hide_no_word(client):
     texts = {"question": "Why?", "previousQuestion": "Why?"}
     FeedbackEventFactory.create_batch(120, session=session, type="re_ask", value=1.0, payload=texts)
     assert "The first word." in session_page(client, "s1")
+
+
+def test_the_list_offers_no_counts_of_all_events(client):
+    FeedbackEventFactory()
+    assert "_facets" not in client.get("/admin/feedback_app/agentfeedback/").content.decode()

@@ -62,3 +62,17 @@ def test_nor_change_or_delete_a_superuser(clerk, admin_user):
     client.post(USERS, {"action": "delete_selected", "_selected_action": [admin_user.pk], "post": "yes"})
     admin_user.refresh_from_db()
     assert (admin_user.username, admin_user.check_password(PASSWORD)) == ("admin", True)
+
+
+@pytest.mark.parametrize("language", ["en", "ru"])
+def test_who_is_deleted_is_named_without_rows_that_have_no_name(client, admin_user, lead, language):
+    client.force_login(admin_user, backend="django.contrib.auth.backends.ModelBackend")
+    client.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    for address in (f"/admin/auth/user/{lead.pk}/delete/", f"/admin/auth/group/{lead.groups.get().pk}/delete/"):
+        page = client.get(address)
+        assert page.status_code == 200
+        for nameless in ("object (", "关系", "relationship"):
+            assert nameless not in page.content.decode(), (address, nameless)
+        assert page.context["deleted_objects"]
+        assert client.post(address, {"post": "yes"}).status_code == 302
+    assert not type(lead).objects.filter(pk=lead.pk).exists()

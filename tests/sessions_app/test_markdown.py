@@ -116,3 +116,10 @@ def test_a_long_text_is_parsed_up_to_the_end_of_a_line_and_none_of_it_is_lost():
     assert len(parsed) <= MAX_CHARS
     assert split_markdown("short") == ("short", "")
     assert split_markdown("x" * (MAX_CHARS + 5)) == ("x" * MAX_CHARS, "x" * 5)
+
+
+def test_code_that_may_scroll_can_be_reached_by_keyboard_and_text_cannot_feign_it():
+    html = render_markdown("```\nSELECT 1\n```\n\n<pre>\n\n    code")
+    assert html.count('<pre tabindex="0">') == 2
+    assert html.count("<pre") == 2
+    assert "&lt;pre&gt;" in html
