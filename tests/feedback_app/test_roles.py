@@ -13,7 +13,7 @@ roles = import_module("feedback_app.migrations.0002_roles")
 MIGRATION = ("feedback_app", "0002_roles")
 LATER = [
     import_module(f"feedback_app.migrations.{name}").ROLES
-    for name in ("0006_erasure_roles", "0031_alert_roles", "0035_seed_failure_modes", "0040_views_of_all_lists")
+    for name in ("0006_erasure_roles", "0031_alert_roles", "0035_seed_failure_modes", "0038_views_of_all_lists")
 ]
 """What later migrations added."""
 

@@ -59,7 +59,7 @@ def widen_roles(apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("feedback_app", "0036_saved_views"), ("sessions_app", "0009_saved_views")]
+    dependencies = [("feedback_app", "0037_terms_due"), ("sessions_app", "0010_saved_views")]
     operations = [
         migrations.RunPython(move_down, move_up),
         migrations.RunPython(widen_roles, migrations.RunPython.noop),

@@ -10,7 +10,7 @@ import sessions_app.fields
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("sessions_app", "0008_erased_ids"),
+        ("sessions_app", "0009_smaller_pages_of_steps"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
