@@ -8,6 +8,7 @@ Rows are written in bulk, past the services, and what services derive from them 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
