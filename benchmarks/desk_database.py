@@ -103,7 +103,6 @@ def prepare(sessions: str) -> None:
     _note("search terms of bad cases")
     _index_cases()
     CaseLibrary.objects.update(terms_due_at=None)
-    BadCaseReview.objects.update(terms_due_at=None)
     _note("search terms of cases")
 
     make_due_reports()
@@ -322,7 +321,7 @@ def _review(
         has_words=facts.has_words,
         **{name: getattr(session, name) for name in REPEATED},
         question_key=priority.question_key(session.query),
-        terms_due_at=None,  # `_reject` writes them
+        terms_due_at=None,  # `_index_bad_cases` writes them
     )
 
 
