@@ -40,13 +40,19 @@ class Web:
         }
         command = [sys.executable, "-m", "gunicorn", "config.wsgi", "--bind", f"127.0.0.1:{self.port}"]
         command += ["--workers", "2", "--worker-class", "gthread", "--threads", "4", "--no-control-socket"]
-        command += ["--access-logfile", str(self.log), "--access-logformat", "%(p)s %(s)s"]
+        command += ["--access-logfile", str(self.log), "--access-logformat", "%(p)s %(U)s"]
         self.process = Process(f"limits-{self.port}", command, self.environment)
 
     def start(self) -> None:
-        """Start both and wait until they answer."""
+        """Start both and wait until each has answered: else the first may be done before the second is there."""
+        self.log.unlink(missing_ok=True)
         self.process.start()
-        wait_until(self._answers, 60, lambda: f"web does not answer\n{self.process.tail()}")
+        wait_until(self._both_answer, 60, lambda: f"web does not answer\n{self.process.tail()}")
+
+    def _both_answer(self) -> bool:
+        with ThreadPoolExecutor(THREADS) as pool:
+            answers = list(pool.map(lambda _: self._answers(), range(THREADS)))
+        return all(answers) and len(self.workers("/healthz")) == 2
 
     def _answers(self) -> bool:
         try:
@@ -76,9 +82,10 @@ class Web:
         with closing(sqlite3.connect(self.database)) as connection:
             return int(connection.execute("SELECT COUNT(*) FROM agent_feedback").fetchone()[0])
 
-    def workers(self) -> set[str]:
-        """The processes that answered."""
-        return {line.split()[0] for line in self.log.read_text().splitlines()}
+    def workers(self, path: str = "/api/feedback/events") -> set[str]:
+        """The processes that answered a request for this path."""
+        answered = (line.split() for line in self.log.read_text().splitlines())
+        return {process for process, asked in answered if asked == path}
 
 
 def environment(folder: Path) -> dict[str, str]:
