@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import math
 import os
 import secrets
 import tempfile
@@ -74,7 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sessions", type=int, default=100_000, help="sessions; a fifth each is a bad case, a case")
     parser.add_argument("--times", type=int, default=20, help="how often each page is asked for (default 20)")
-    parser.add_argument("--only", default="", help="only pages whose address holds this")
+    parser.add_argument("--only", default="", help="only lines whose table and name hold this: 'pages one'")
     parser.add_argument("--reuse", action="store_true", help="the database is there already")
     parser.add_argument("--statements", action="store_true", help="also print the slowest statement of each page")
     parser.add_argument("--mysql-url", default=os.environ.get("BENCH_DATABASE_URL", DEFAULT_MYSQL))
@@ -173,7 +174,7 @@ def _measure(
     for name, urls in pages.items():
         before = desk.cpu_ms()
         taken = sorted(desk.ask(urls[number % len(urls)]) * 1000 for number in range(times))
-        p50, p95 = (taken[min(times - 1, int(times * share))] for share in (0.5, 0.95))
+        p50, p95 = (taken[math.ceil(times * share) - 1] for share in (0.5, 0.95))
         count, slowest, statement = told[urls[0]]
         cpu = (desk.cpu_ms() - before) / times
         print(f"| {name} | {p50:.0f} | {p95:.0f} | {cpu:.0f} | {count} | {slowest:.0f} |", flush=True)
