@@ -13,10 +13,11 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from sessions_app.lists import admin_url
 from sessions_app.sheets import MAX_SHEET_ROWS, SheetFormat, sheet_response
 
 logger = structlog.get_logger(__name__)
@@ -79,14 +80,10 @@ class ExportMixin:
         """The buttons; none for those who may not."""
         if not self.has_export_permission(request):
             return []
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_export"
         filters = request.GET.copy()
         filters.pop("p", None)
         query = f"?{filters.urlencode()}" if filters else ""
-        return [
-            ExportLink(str(form.label), f"{reverse(name, args=[form.value], current_app=self.admin_site.name)}{query}")
-            for form in SheetFormat
-        ]
+        return [ExportLink(str(form.label), admin_url(self, "export", form.value) + query) for form in SheetFormat]
 
     def export_view(self, request: HttpRequest, form: str) -> HttpResponseBase:
         """What the filters of the address show, as a file."""
@@ -97,13 +94,13 @@ class ExportMixin:
         try:
             changes = self.get_changelist_instance(request)  # type: ignore[attr-defined]
         except IncorrectLookupParameters:
-            return redirect(reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist"))
+            return redirect(admin_url(self, "changelist"))
         sent = self.send_export(request, changes.get_queryset(request), SheetFormat(form))
         return sent or redirect(self.list_again(request))
 
     def list_again(self, request: HttpRequest) -> str:
         """The list, filtered as it was."""
-        url = reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_changelist")
+        url = admin_url(self, "changelist")
         return f"{url}?{request.GET.urlencode()}" if request.GET else url
 
     def send_export(self, request: HttpRequest, rows: QuerySet[Any], form: SheetFormat) -> HttpResponseBase | None:

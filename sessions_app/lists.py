@@ -12,6 +12,13 @@ from django.utils.functional import cached_property
 from unfold.views import ChangeList
 
 
+def admin_url(model_admin: Any, view: str, *args: object) -> str:
+    """The address of a view of an admin, such as its `changelist`."""
+    opts = model_admin.opts
+    name = f"admin:{opts.app_label}_{opts.model_name}_{view}"
+    return reverse(name, args=args, current_app=model_admin.admin_site.name)
+
+
 class DeskChangeList(ChangeList):
     """A list whose rows the tag `desk_rows` draws: its columns are methods of its admin, or fields of its model."""
 
@@ -21,8 +28,7 @@ class DeskChangeList(ChangeList):
     @cached_property
     def urls(self) -> list[str]:
         """The page of each row, which remembers how the list was filtered."""
-        name, site = f"admin:{self.opts.app_label}_{self.opts.model_name}_change", self.model_admin.admin_site.name
-        pages = [reverse(name, args=[quote(row.pk)], current_app=site) for row in self.result_list]
+        pages = [admin_url(self.model_admin, "change", quote(row.pk)) for row in self.result_list]
         if not pages:
             return []
         first = add_preserved_filters({"preserved_filters": self.preserved_filters, "opts": self.opts}, pages[0])

@@ -16,10 +16,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from unfold.admin import ModelAdmin
 
-from sessions_app.lists import DeskChangeList
+from sessions_app.lists import DeskChangeList, admin_url
 
 FROM_LIST = "from_list"
 """A field that buttons of the list send along: the way leads back there."""
@@ -142,7 +141,6 @@ class ObjectPageAdmin(ModelAdmin):
 
     def view_url(self, view: str, request: HttpRequest | None, *args: object) -> str:
         """A view of this admin; with `request` it remembers how the list was filtered."""
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{view}"
-        url = reverse(name, args=args, current_app=self.admin_site.name)
+        url = admin_url(self, view, *args)
         kept = self.get_preserved_filters(request) if request else ""
         return str(add_preserved_filters({"preserved_filters": kept, "opts": self.opts}, url))

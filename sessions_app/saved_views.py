@@ -12,13 +12,14 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseNotAllowed, QueryDict
 from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from sessions_app.errors import DomainError
 from sessions_app.keyboard import LIST_KEYS
+from sessions_app.lists import admin_url
 from sessions_app.models import SavedView
 from sessions_app.selectors.views import shown_views
 from sessions_app.services import views
@@ -69,7 +70,7 @@ class SavedViewsMixin:
             return redirect(way)
         context = {
             "view_lines": self.view_lines(request, shown),
-            "views_url": self._url("views"),
+            "views_url": admin_url(self, "views"),
             "shown_query": request.GET.urlencode(),
             "may_share": self.has_share_views_permission(request),
             **self.list_context(request),
@@ -132,11 +133,7 @@ class SavedViewsMixin:
             messages.error(request, refusal.message)
         else:
             messages.success(request, str(_(_DONE[action])))
-        return redirect(f"{self._url('changelist')}?{back}")
-
-    def _url(self, view: str) -> str:
-        name = f"admin:{self.opts.app_label}_{self.opts.model_name}_{view}"
-        return reverse(name, current_app=self.admin_site.name)
+        return redirect(f"{admin_url(self, 'changelist')}?{back}")
 
 
 def way_to_default(request: HttpRequest, views: Iterable[Any]) -> str | None:

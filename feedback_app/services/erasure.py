@@ -12,27 +12,25 @@ The quality figures of the past change with it: a session that may not be known 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import AbstractBaseUser
-from django.contrib.contenttypes.models import ContentType
-from django.db import OperationalError, connection, models
+from django.db import OperationalError, connection
 from django.utils.translation import gettext as _
 
 from cases_app.models import CaseLibrary
 from feedback_app.models import BadCaseReview, Erasure
 from feedback_app.selectors import subjects
-from feedback_app.services.quoting import ERASED, Quotes, blank_rows_apart, written_quotes
+from feedback_app.services.quoting import Quotes, blank_log, blank_rows_apart, chunks, written_quotes
 from sessions_app.db import in_transaction
 from sessions_app.errors import UnknownObjectError
 from sessions_app.models import DiagnosisSession
 from sessions_app.privacy import fingerprint
-from sessions_app.search import SearchTerm
+from sessions_app.services import indexing
 from sessions_app.services.erasing import remember_erased
 
 logger = structlog.get_logger(__name__)
@@ -57,7 +55,7 @@ def preview_erasure(*, user_ref: str) -> dict[str, int]:
     session_ids = subjects.sessions_of(user_ref)
     if session_ids:
         counts[QUOTES] = sum(1 for _ in written_quotes(Quotes.of(user_ref, session_ids), session_ids))
-    for chunk in _chunks(session_ids):
+    for chunk in chunks(session_ids, SESSIONS_A_TRANSACTION):
         for model, rows in subjects.rows_of(chunk).items():
             counts[subjects.table_of(model)] += rows.count()
     return {table: count for table, count in counts.items() if count}
@@ -78,7 +76,7 @@ def erase_subject(*, user_ref: str, actor: AbstractBaseUser | None = None) -> Er
     erasure.counts = {name: count for name, count in counts.items() if count}
     erasure.save(update_fields=["counts"])
     while session_ids:
-        for chunk in _chunks(session_ids):
+        for chunk in chunks(session_ids, SESSIONS_A_TRANSACTION):
             _erase_sessions(chunk, erasure.pk)
         session_ids = subjects.sessions_of(user_ref)  # what was recorded meanwhile
     erasure.refresh_from_db()
@@ -92,8 +90,8 @@ def _erase_sessions(session_ids: Sequence[str], erasure_id: int) -> None:
     list(locked.values_list("pk"))
     counts: Counter[str] = Counter()
     tables = subjects.rows_of(session_ids)
-    for model in (CaseLibrary, BadCaseReview):  # whose terms a worker may be writing: it is done, or finds nothing
-        list(tables[model].select_for_update().order_by("pk").values_list("pk"))
+    for model in (CaseLibrary, BadCaseReview):
+        indexing.lock(tables[model])
     counts[subjects.table_of(LogEntry)] += blank_log(tables)
     remember_erased({*session_ids, *subjects.traces_of(session_ids)})
     for rows in tables.values():
@@ -102,20 +100,6 @@ def _erase_sessions(session_ids: Sequence[str], erasure_id: int) -> None:
     erasure = Erasure.objects.select_for_update().get(pk=erasure_id)
     erasure.counts = dict(Counter(erasure.counts) + counts)
     erasure.save(update_fields=["counts"])
-
-
-def blank_log(tables: Mapping[type[models.Model], Any]) -> int:
-    """Who did what and when stays in the admin's log; what it calls the objects goes: cases are called by questions."""
-    blanked = 0
-    for model, rows in tables.items():
-        if issubclass(model, SearchTerm):  # there are thousands, and no log speaks of them
-            continue
-        entries = LogEntry.objects.filter(
-            content_type=ContentType.objects.get_for_model(model),
-            object_id__in=[str(pk) for pk in rows.values_list("pk", flat=True)],
-        )
-        blanked += entries.update(object_repr=ERASED, change_message="")
-    return blanked
 
 
 # -- the file --------------------------------------------------------------------------------------------------------
@@ -142,8 +126,3 @@ def compact_file() -> bool:
         if not is_busy:
             return True
     return False
-
-
-def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), SESSIONS_A_TRANSACTION):
-        yield ids[start : start + SESSIONS_A_TRANSACTION]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ from feedback_app.selectors import subjects
 from feedback_app.services import terms
 from sessions_app.db import in_transaction
 from sessions_app.models import DiagnosisSession
+from sessions_app.search import SearchTerm
+from sessions_app.services import indexing
 
 ERASED = "[ERASED]"
 ROWS_A_PAGE = 500
@@ -96,6 +98,20 @@ class Quotes:
         return (text for text in self.texts if len(text) <= len(value))
 
 
+def blank_log(tables: Mapping[type[models.Model], Any]) -> int:
+    """Who did what and when stays in the admin's log; what it calls the objects goes: cases are called by questions."""
+    blanked = 0
+    for model, rows in tables.items():
+        if issubclass(model, SearchTerm):  # there are thousands, and no log speaks of them
+            continue
+        entries = LogEntry.objects.filter(
+            content_type=ContentType.objects.get_for_model(model),
+            object_id__in=[str(pk) for pk in rows.values_list("pk", flat=True)],
+        )
+        blanked += entries.update(object_repr=ERASED, change_message="")
+    return blanked
+
+
 def blank_rows_apart(quotes: Quotes) -> Counter[str]:
     """Blank what tables apart from sessions quote; table → how many rows."""
     counts: Counter[str] = Counter()
@@ -115,7 +131,7 @@ def blank_rows_apart(quotes: Quotes) -> Counter[str]:
 def written_quotes(quotes: Quotes, session_ids: Sequence[str]) -> Iterator[Callable[[], bool]]:
     """For each row that stays and in which a reviewer quotes the person: what blanks it."""
     gone: dict[type[models.Model], set[Any]] = {CaseLibrary: set(), BadCaseReview: set()}
-    for chunk in _chunks(session_ids):
+    for chunk in chunks(session_ids, SESSIONS_AT_ONCE):
         gone[CaseLibrary].update(subjects.cases_of(chunk).values_list("pk", flat=True))
         gone[BadCaseReview].update(
             BadCaseReview.objects.filter(session__session_id__in=chunk).values_list("pk", flat=True)
@@ -133,15 +149,14 @@ def _blank(quotes: Quotes, written: subjects.Written, pk: Any) -> bool:
     row = subjects.all_of(written.model).filter(pk=pk)
     root_id: Any = row.values_list(written.root_path, flat=True).first()
     roots = subjects.all_of(written.root).filter(pk=root_id)
-    list(roots.select_for_update().values_list("pk"))
+    indexing.lock(roots)
     found = row.values_list(*written.read).first()
     if found is None:
         return False
     _root, question, answer, *values = found
     row.update(**_changes(quotes, written.columns, values, (question, answer)))
     roots.update(version=F("version") + 1, updated_at=timezone.now())
-    log = LogEntry.objects.filter(content_type=ContentType.objects.get_for_model(written.root), object_id=str(root_id))
-    log.update(object_repr=ERASED, change_message="")
+    blank_log({written.root: roots})
     if written.root is CaseLibrary:
         case_terms.refresh([root_id])
     else:
@@ -162,7 +177,7 @@ def _changes(
 
 def _texts_of(session_ids: Sequence[str]) -> Iterator[str]:
     """Questions, answers and comments. Forms of browsers end lines with two characters."""
-    for chunk in _chunks(session_ids):
+    for chunk in chunks(session_ids, SESSIONS_AT_ONCE):
         told: list[str | None] = []
         for row in DiagnosisSession.objects.filter(session_id__in=chunk).values_list("query", "answer"):
             told += row
@@ -188,6 +203,7 @@ def _rows(model: type[models.Model], columns: Sequence[str]) -> Iterator[Any]:
         page = list(rows.filter(pk__gt=page[-1][0])[:ROWS_A_PAGE])
 
 
-def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    for start in range(0, len(ids), SESSIONS_AT_ONCE):
-        yield ids[start : start + SESSIONS_AT_ONCE]
+def chunks(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Ids, so many at a time."""
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]

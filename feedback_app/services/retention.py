@@ -29,10 +29,11 @@ from cases_app.services import terms as case_terms
 from feedback_app.models import AgentFeedback, BadCaseReview
 from feedback_app.selectors import subjects
 from feedback_app.services import priority, terms
-from feedback_app.services.erasure import blank_log
+from feedback_app.services.quoting import blank_log
 from sessions_app.db import in_transaction
 from sessions_app.models import DiagnosisSession, OtlpTrace
 from sessions_app.privacy import anonymise_json, anonymise_text
+from sessions_app.services import indexing
 
 PAGE_SESSIONS = 100
 REMOVED_A_TRANSACTION = 10
@@ -248,8 +249,8 @@ def _delete(session_ids: Sequence[str]) -> int:
     # Without its session a case would no longer tell that its text may not leave.
     own_cases = CaseLibrary.objects.filter(diagnosis__session_id__in=found)
     reviews = BadCaseReview.objects.filter(session__session_id__in=found)
-    for rows in (own_cases, reviews):  # whose terms a worker may be writing: it is done, or finds nothing
-        list(rows.select_for_update().order_by("pk").values_list("pk"))
+    for rows in (own_cases, reviews):
+        indexing.lock(rows)
     untouched = own_cases.filter(_UNTOUCHED | Q(diagnosis__consent=False))
     own = DiagnosisSession.objects.filter(session_id__in=found)
     blank_log({CaseLibrary: untouched, DiagnosisSession: own, BadCaseReview: reviews})

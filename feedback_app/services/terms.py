@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from feedback_app.models import AgentFeedback, BadCaseReview, BadCaseTerm
-from sessions_app.models import DiagnosisSession
 from sessions_app.services import indexing
 from sessions_app.services.indexing import Index, Texts, write_now
 
@@ -27,10 +26,9 @@ def refresh(session_id: str) -> None:
 
 
 def _texts(review_ids: Collection[int]) -> Texts:
-    columns = ("pk", "session_id", "notes", "corrected_answer")
-    for pk, session_id, *written in BadCaseReview.objects.filter(pk__in=review_ids).order_by().values_list(*columns):
-        question = DiagnosisSession.objects.values_list("query", flat=True).get(session_id=session_id)
-        yield pk, [session_id, question or "", *written, *_said(session_id)]
+    columns = ("pk", "session_id", "session__query", "notes", "corrected_answer")
+    for pk, session_id, *texts in BadCaseReview.objects.filter(pk__in=review_ids).order_by().values_list(*columns):
+        yield pk, [session_id, *(text or "" for text in texts), *_said(session_id)]
 
 
 def _said(session_id: str) -> Iterator[str]:

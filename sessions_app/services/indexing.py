@@ -78,11 +78,18 @@ def announce() -> None:
     signals.terms_owed.send(None)
 
 
+def lock(owners: QuerySet[Any]) -> list[Any]:
+    """Hold these objects in the order of their keys: a worker who writes their terms is done, or finds nothing owed.
+
+    Returns the keys.
+    """
+    return list(owners.select_for_update().order_by("pk").values_list("pk", flat=True))
+
+
 @in_transaction
 def write_now(index: Index, keys: Collection[Any]) -> None:
     """Write anew what these objects are found by, in the caller's transaction."""
-    locked = index.rows().select_for_update().filter(pk__in=keys).order_by("pk")
-    _write(index, list(locked.values_list("pk", flat=True)))
+    _write(index, lock(index.rows().filter(pk__in=keys)))
 
 
 def write_due(*, until: float) -> bool:
@@ -137,8 +144,10 @@ def _write(index: Index, keys: Collection[Any]) -> None:
     """The caller holds the locks of these objects. Rows in the order of their keys, so that they land side by side."""
     before = set(index.terms_of(keys).values_list("term", "owner_id"))
     now = {(term, key) for key, texts in index.texts_of(keys) for term in terms_of(*texts)}
-    for key in {key for _, key in before - now}:
-        gone = [term for term, owner in before - now if owner == key]
-        index.terms_of([key]).filter(term__in=gone).delete()
+    gone: dict[Any, list[str]] = {}
+    for term, key in before - now:
+        gone.setdefault(key, []).append(term)
+    for key, terms in gone.items():
+        index.terms_of([key]).filter(term__in=terms).delete()
     insert(index.terms, [new_row(index.terms, term=term, owner_id=key) for term, key in sorted(now - before)])
     index.rows().filter(pk__in=keys).update(terms_due_at=None)

@@ -37,6 +37,7 @@ MAX_SPANS = 10_000
 """Of one trace. Its session is derived anew from all of them whenever more come."""
 MAX_LEDGER_BYTES = 8 * 1024 * 1024
 """Of one trace, compressed: half of the packet that MariaDB takes."""
+
 _own = threading.local()  # a compressor takes as long to make as to use, and serves one thread
 
 Traces = dict[str, dict[str, SpanFacts]]
